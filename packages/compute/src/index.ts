@@ -1,0 +1,17 @@
+export type {
+  AdamWOptions,
+  AttentionPlan,
+  AttentionShape,
+  Backend,
+  BackendInfo,
+  IntTensor,
+  KeyValueCache,
+  Tensor,
+} from "./backend.js";
+export type {
+  DecodablePolicy,
+  ForwardPass,
+  ModelConfig,
+  TrainablePolicy,
+  UpdateOptions,
+} from "./policy.js";

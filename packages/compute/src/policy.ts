@@ -1,0 +1,89 @@
+/**
+ * What the sampler and the trainer use of a model. `loadPolicy` (policy over any Backend) implements it.
+ */
+import type { LossTerms, TokenTrie } from "@gimbal-rl/core";
+import type { AttentionPlan, Backend, KeyValueCache, Tensor } from "./backend.js";
+
+/** The part of a Hugging Face `config.json` that decides the forward pass. */
+export interface ModelConfig {
+  readonly architecture: "qwen3" | "llama";
+  readonly vocabularySize: number;
+  readonly width: number;
+  readonly intermediateWidth: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly headWidth: number;
+  readonly normEpsilon: number;
+  readonly ropeTheta: number;
+  readonly maxPositions: number;
+  readonly tiedEmbeddings: boolean;
+}
+
+/** A forward pass that can be differentiated once. */
+export interface ForwardPass {
+  /** Unique rows computed. */
+  readonly rows: number;
+  /** [N] log-probability of each term's target at the pass's temperature. */
+  readonly logprobs: Float32Array;
+  /** Adds d(loss)/d(parameters) to the gradients, given d(loss)/d(logprob) per term, shape [N]. Frees the pass. */
+  backward(gradLogprobs: Float32Array): Promise<void>;
+  /** Frees the pass without differentiating. */
+  free(): void;
+}
+
+/** Options of one optimiser update. */
+export interface UpdateOptions {
+  readonly learningRate: number;
+  readonly beta1?: number;
+  readonly beta2?: number;
+  readonly epsilon?: number;
+  readonly weightDecay?: number;
+  /** Global gradient norm is clipped to this. */
+  readonly maxGradientNorm?: number;
+}
+
+/** A policy with weights, gradients and optimiser state on one backend. */
+export interface TrainablePolicy {
+  readonly config: ModelConfig;
+  readonly backend: Backend;
+  readonly parameterCount: number;
+  /** Computes term log-probabilities over a trie; each unique token once. `keepForBackward` false saves memory. */
+  forward(
+    trie: TokenTrie,
+    terms: Pick<LossTerms, "rows" | "targetIds">,
+    options: { readonly temperature: number; readonly keepForBackward: boolean },
+  ): Promise<ForwardPass>;
+  /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping. */
+  update(options: UpdateOptions): Promise<{ readonly gradientNorm: number }>;
+  /** Writes model.safetensors and config.json (Hugging Face names), and optimizer.safetensors when asked.
+   * Files appear complete or not at all. */
+  save(dir: string, options: { readonly optimizer: boolean }): Promise<void>;
+  /** Replaces the weights (and optimiser state when present and asked). @throws `model-invalid`. */
+  load(dir: string, options: { readonly optimizer: boolean }): Promise<void>;
+  /** Gradient of every parameter by Hugging Face name; for tests. */
+  readGradients(): Promise<Map<string, Float32Array>>;
+  readWeights(): Promise<Map<string, Float32Array>>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A policy that decodes over key/value caches; the sampler's view. */
+export interface DecodablePolicy {
+  readonly config: ModelConfig;
+  readonly backend: Backend;
+  /** One cache per layer. */
+  allocateCaches(slots: number): KeyValueCache[];
+  /**
+   * Runs rows through the model, storing their keys and values, and returns logits [L, V] for the rows listed.
+   * @param tokenIds - [R]; `positions` - [R]; `slots` - [R] where each row's keys go.
+   * @param logitRows - [L] rows whose logits are wanted.
+   */
+  decode(input: {
+    readonly tokenIds: Int32Array;
+    readonly positions: Int32Array;
+    readonly slots: Int32Array;
+    readonly plan: AttentionPlan;
+    readonly caches: readonly KeyValueCache[];
+    readonly logitRows: Int32Array;
+  }): Tensor;
+}

@@ -1,0 +1,94 @@
+/**
+ * The one error class of the SDK. Branch on `code`, show `message`, log `details`.
+ */
+const marker = Symbol.for("gimbal-rl.error");
+
+/** Stable machine-readable reason. Add to the union; never rename a member. */
+export type ErrorCode =
+  | "aborted"
+  | "bad-usage"
+  | "budget-exhausted"
+  | "checkpoint-invalid"
+  | "config-invalid"
+  | "context-length-exceeded"
+  | "engine-failed"
+  | "harness-failed"
+  | "harness-missing"
+  | "harness-version-mismatch"
+  | "invalid-request"
+  | "missing-logprobs"
+  | "model-invalid"
+  | "not-found"
+  | "port-in-use"
+  | "request-field-refused"
+  | "sandbox-failed"
+  | "session-closed"
+  | "session-unknown"
+  | "shape-mismatch"
+  | "store-corrupt"
+  | "store-unwritable"
+  | "template-unsupported"
+  | "timeout"
+  | "unavailable"
+  | "upstream-status"
+  | "verifier-failed";
+
+/** Which part of the system a failure belongs to. */
+export type ErrorBoundary =
+  | "upstream"
+  | "harness"
+  | "sandbox"
+  | "verifier"
+  | "capture"
+  | "compute"
+  | "config";
+
+/** Optional parts of a {@link GimbalError}. */
+export interface GimbalErrorOptions {
+  readonly cause?: unknown;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly boundary?: ErrorBoundary;
+}
+
+/** Base of every error this SDK throws. Messages say what was found, what was expected and the next step. */
+export class GimbalError extends Error {
+  static {
+    Object.defineProperty(GimbalError.prototype, marker, { value: true });
+  }
+
+  override readonly name: string = "GimbalError";
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly boundary: ErrorBoundary | undefined;
+
+  constructor(code: ErrorCode, message: string, options: GimbalErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+    this.boundary = options.boundary;
+  }
+
+  /** True for errors from any copy or version of this package, unlike `instanceof`. */
+  static is(value: unknown): value is GimbalError {
+    return typeof value === "object" && value !== null && marker in value;
+  }
+}
+
+const retryable: ReadonlySet<ErrorCode> = new Set(["engine-failed", "timeout", "unavailable"]);
+
+/** Whether the same operation may succeed when tried again. The only place that decides it. */
+export function isRetryable(error: unknown): boolean {
+  return GimbalError.is(error) && retryable.has(error.code);
+}
+
+/** Gives a foreign exception a code and a boundary; a {@link GimbalError} passes through unchanged. */
+export function attributeError(
+  error: unknown,
+  code: ErrorCode,
+  boundary: ErrorBoundary,
+  context: string,
+): GimbalError {
+  if (GimbalError.is(error)) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new GimbalError(code, `${context}: ${text}`, { cause: error, boundary });
+}

@@ -1,0 +1,10 @@
+export type {
+  CompleteTurn,
+  Dialect,
+  DialectError,
+  DialectResponse,
+  DialectRoute,
+  ParsedRequest,
+  StreamWriter,
+  WriterOptions,
+} from "./dialect.js";

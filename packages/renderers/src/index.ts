@@ -1,0 +1,10 @@
+export type {
+  OutputParser,
+  ParsedTurn,
+  RenderedPrompt,
+  Renderer,
+  RenderSpan,
+  Tape,
+  TapePlan,
+  Tokenizer,
+} from "./renderer.js";
