@@ -1,1 +1,3 @@
-export {};
+export { blobIdOf } from "./blob-files.js";
+export { createMemoryStore } from "./memory-store.js";
+export { type OpenStoreOptions, openStore } from "./open-store.js";
