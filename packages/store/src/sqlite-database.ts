@@ -64,7 +64,13 @@ function assertIntact(database: Database.Database, dir: string, sizeBytes: numbe
   const rows: unknown = database.pragma("quick_check(1)");
   const first: unknown = Array.isArray(rows) ? rows[0] : undefined;
   const found = typeof first === "object" && first !== null ? Object.values(first)[0] : "no answer";
-  if (found !== "ok") throw corrupt(dir, String(found));
+  if (found !== "ok")
+    throw corrupt(
+      dir,
+      String(found)
+        .replaceAll(/[\s*]+/g, " ")
+        .trim(),
+    );
 }
 
 /** Opens for writing, making the tables when the file is new. */

@@ -1,12 +1,38 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { asId, type BlobId, type Store, type StoredEvent } from "@gimbal-rl/core";
 import fc from "fast-check";
+import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createMemoryStore, openStore } from "./index.js";
+import { toStoreError } from "./store-error.js";
+
+function simulateFullDisk(folder: string): Error {
+  const database = new Database(join(folder, "gimbal.db"), { timeout: 1000 });
+  try {
+    database.exec("PRAGMA max_page_count = 1");
+    database.exec("CREATE TABLE filler (x)");
+    for (let i = 0; i < 100; i += 1) {
+      database.prepare("INSERT INTO filler VALUES (?)").run(["x".repeat(5000)]);
+    }
+    return new Error("the page limit was not reached");
+  } catch (error) {
+    return toStoreError(error, folder);
+  } finally {
+    database.close();
+  }
+}
 
 let dir = "";
 const opened: Store[] = [];
@@ -107,12 +133,14 @@ describe.each(kinds)("a store %s", (_name, make) => {
 describe("a run folder", () => {
   it("is read by others while one writes, and holds everything after it is opened again", async () => {
     const writer = await open();
-    const logprobs = Array.from({ length: 3000 }, (_, i) => Math.fround(-i / 7));
+    const logprobs = Array.from({ length: 3000 }, (_, i) => Math.fround(-(i + 1) / 7));
     await writer.append("call-end", "c1", { logprobs });
     const reader = await open({ readOnly: true });
     expect((await reader.get("call-end", "c1"))?.data).toEqual({ logprobs });
     await expect(reader.append("x", "1", 0)).rejects.toMatchObject({ code: "store-unwritable" });
-    await expect(reader.putBlob(new Uint8Array(1))).rejects.toMatchObject({ code: "store-unwritable" });
+    await expect(reader.putBlob(new Uint8Array(1))).rejects.toMatchObject({
+      code: "store-unwritable",
+    });
     await writer.append("call-end", "c2", {});
     expect(await all(reader)).toHaveLength(2);
     await writer.close();
@@ -195,12 +223,26 @@ describe("a run folder", () => {
     const path = join(dir, "file");
     writeFileSync(path, "");
     await expect(openStore(path)).rejects.toMatchObject({ code: "store-unwritable" });
-    await expect(openStore(join(path, "below"))).rejects.toMatchObject({ code: "store-unwritable" });
+    await expect(openStore(join(path, "below"))).rejects.toMatchObject({
+      code: "store-unwritable",
+    });
     await expect(openStore(join(dir, "none"), { readOnly: true })).rejects.toMatchObject({
       code: "not-found",
     });
     mkdirSync(join(dir, "gimbal.db"));
     await expect(openStore(dir)).rejects.toMatchObject({ code: "store-unwritable" });
+  });
+});
+
+describe("a full disk", () => {
+  it("is store-unwritable, and what was stored before stays readable", async () => {
+    const store = await open();
+    await store.append("a", "1", "first");
+    // Another connection lowers the page limit: SQLite then reports the same SQLITE_FULL as a full disk.
+    const failing = simulateFullDisk(dir);
+    expect(failing).toMatchObject({ code: "store-unwritable" });
+    expect(failing.message).toMatch(/is full .* Free space/);
+    expect(await all(store)).toHaveLength(1);
   });
 });
 
