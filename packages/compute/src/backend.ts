@@ -193,7 +193,8 @@ export interface Backend {
   /** target += scale * source. */
   addScaled(target: Tensor, source: Tensor, scale: number): void;
 
-  /** logSumExp[R] of logits[R,V] / temperature, reduced in index order. */
+  /** logSumExp[R] of logits[R,V] / temperature, reduced in index order. Temperature 0 counts as 1 here and in
+   * `gatherLogprobs`, `logprobsBackward` and the log-probabilities of `sample`. */
   logSumExp(out: Tensor, logits: Tensor, vocabulary: number, temperature: number): void;
   /** out[T] = logits[rows[t], targets[t]] / temperature - logSumExp[rows[t]]. */
   gatherLogprobs(

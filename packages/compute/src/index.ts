@@ -15,3 +15,4 @@ export type {
   TrainablePolicy,
   UpdateOptions,
 } from "./policy.js";
+export { createReferenceBackend } from "./reference/reference-backend.js";
