@@ -1,1 +1,7 @@
-export {};
+export {
+  type BootstrapOptions,
+  bootstrapMean,
+  type Interval,
+  pairedBootstrap,
+} from "./bootstrap.js";
+export { passAtK } from "./pass-at-k.js";
