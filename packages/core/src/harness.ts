@@ -2,6 +2,7 @@
  * The Harness port: how one unmodified agent program is started and how its own event stream is read.
  * A harness never sees tokens; it gets a base URL and a key.
  */
+import type { ReadOnlyMount, SandboxLevel } from "./sandbox.js";
 import type { Budgets } from "./task.js";
 
 /** What a harness needs to know to start. */
@@ -23,6 +24,9 @@ export interface HarnessRunSpec {
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
   readonly budgets: Budgets;
+  /** Where it runs. At `namespace` an adapter may place its install at a fixed path (`readOnlyMounts`), so that
+   * prompts that name it are equal on every machine. Absent = `process`. */
+  readonly sandboxLevel?: SandboxLevel;
 }
 
 /** A ready-to-run process. */
@@ -33,6 +37,8 @@ export interface HarnessLaunch {
   readonly homeFiles: Readonly<Record<string, string>>;
   /** Host folders the process reads, mounted read-only. */
   readonly readOnlyPaths: readonly string[];
+  /** Host paths the process reads at other paths; only when the spec's level is `namespace`. */
+  readonly readOnlyMounts?: readonly ReadOnlyMount[];
 }
 
 /** What the harness's own event stream says happened. Exit codes lie; this does not rely on them alone. */

@@ -54,8 +54,24 @@ export {
   type SessionId,
   type TaskId,
 } from "./ids.js";
+export {
+  type JsonArray,
+  type JsonLiteral,
+  type JsonNode,
+  type JsonNumber,
+  type JsonObject,
+  type JsonRange,
+  type JsonString,
+  jsonMember,
+  jsonToPlain,
+  parseJsonText,
+  pythonFloatText,
+  pythonNumberText,
+  uniqueEntries,
+} from "./json-text.js";
 export { createRandom, hashToSeed, type Random } from "./random.js";
 export type {
+  ReadOnlyMount,
   Sandbox,
   SandboxCommand,
   SandboxExit,

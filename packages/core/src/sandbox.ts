@@ -5,6 +5,13 @@
 /** What a sandbox promises (design.md 1.7). */
 export type SandboxLevel = "process" | "namespace";
 
+/** A host file or folder that a process may read at another path. */
+export interface ReadOnlyMount {
+  readonly hostPath: string;
+  /** Absolute path seen inside. */
+  readonly insidePath: string;
+}
+
 /** A process to run inside a sandbox. Paths are those seen inside. */
 export interface SandboxCommand {
   readonly argv: readonly string[];
@@ -15,6 +22,10 @@ export interface SandboxCommand {
   readonly timeoutMs: number;
   /** Bytes of stdout and stderr together; reaching it kills the process group. */
   readonly maxOutputBytes: number;
+  /** Host paths this process alone may read, besides those of the instance. */
+  readonly readOnlyPaths?: readonly string[];
+  /** Read-only mounts at fixed paths. Only level `namespace` can do this; level `process` refuses them. */
+  readonly readOnlyMounts?: readonly ReadOnlyMount[];
   readonly onStdout?: (chunk: Uint8Array) => void;
   readonly onStderr?: (chunk: Uint8Array) => void;
 }
