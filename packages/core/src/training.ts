@@ -107,9 +107,12 @@ export interface LossTerms {
   readonly weights: Float32Array;
 }
 
-/** What the trainer takes for one group. */
+/** What the trainer takes for one group, or for several that share a trie. */
 export interface TrainingBatch {
+  /** The group; the ids joined with `+` when several groups share the trie. */
   readonly groupId: GroupId;
+  /** The attempt of each index in `terms.attempts`, when known. */
+  readonly attemptIds?: readonly AttemptId[];
   readonly trie: TokenTrie;
   readonly terms: LossTerms;
   /** Temperature the terms were sampled at. */
