@@ -1,1 +1,10 @@
-export {};
+export { type DeskEpisode, playDeskEpisode } from "./episode.js";
+export { createDeskExpert, type DeskExpert } from "./expert.js";
+export type { ExpertCall, ExpertObservation, ExpertTurn } from "./expert-turn.js";
+export { deskFamilies } from "./families.js";
+export { type ParsedInstruction, parseInstruction, renderInstruction } from "./instruction.js";
+export type { DeskFamily, DeskMember } from "./member.js";
+export { type DeskFiles, type SimulatedResult, simulateDeskTool } from "./simulate-tool.js";
+export { type DeskSplit, memberKey, splitOf } from "./split.js";
+export { type CreateDeskTasksOptions, createDeskTasks } from "./tasks.js";
+export { deskWords } from "./words.js";

@@ -1,0 +1,56 @@
+/**
+ * move-value: a value moves from one settings file to another; `none` marks the empty place.
+ */
+import { act, answerTo, done, editCall, firstOpen, readCall, stuck } from "../expert-turn.js";
+import type { DeskFamily } from "../member.js";
+import { settingOf, settingsText } from "../text-lines.js";
+import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
+
+/** Move a value between two settings files. */
+export const moveValue: DeskFamily = {
+  name: "move-value",
+  trained: true,
+  summary: "read a value in one settings file, put it into another, leave `none` behind",
+  phrasings: {
+    plain: [
+      "Move the value of `{key}` from `{from}` to `{to}`, where it is none. Leave none behind.",
+      "`{key}` is set in `{from}` but belongs in `{to}`. Move the value and leave none behind.",
+      "Take the value of `{key}` out of `{from}`, leave none there, and put it into `{to}`.",
+      "Move `{key}` to `{to}`. Its value is in `{from}`, which must say none afterwards.",
+    ],
+  },
+  draw(draw) {
+    const key = draw.word();
+    const value = draw.value();
+    const from = freshPath(draw, "conf", "ini");
+    const to = freshPath(draw, "conf", "ini");
+    const source = settingsWith(draw, key, value, draw.between(0, 3));
+    const target = settingsWith(draw, key, "none", draw.between(0, 2));
+    return {
+      variant: "plain",
+      fields: { key, from, to },
+      files: {
+        ...otherSettings(draw, draw.between(0, 2)),
+        [from]: settingsText(source),
+        [to]: settingsText(target),
+      },
+      wanted: {
+        [from]: settingsText(replaceValue(source, key, "none")),
+        [to]: settingsText(replaceValue(target, key, value)),
+      },
+      protectedPaths: [],
+      gradingFiles: {},
+    };
+  },
+  next({ key = "", from = "", to = "" }, observations) {
+    const text = answerTo(observations, readCall(from));
+    if (text === null) return act(readCall(from));
+    const value = settingOf(text, key);
+    if (value === null) return stuck;
+    const open = firstOpen(observations, [
+      editCall(to, `${key}=none`, `${key}=${value}`),
+      editCall(from, `${key}=${value}`, `${key}=none`),
+    ]);
+    return open === null ? done : act(open);
+  },
+};
