@@ -7,7 +7,7 @@ export type {
   TapeLink,
   VolatileReplacement,
 } from "./call.js";
-export { type Clock, systemClock } from "./clock.js";
+export { type Clock, systemClock, systemTimerClock, type TimerClock } from "./clock.js";
 export type {
   AssistantMessage,
   Conversation,

@@ -171,7 +171,7 @@ describe("a run folder", () => {
   it("rolls a batch back as a whole when one event cannot be stored", async () => {
     const store = await open();
     const circular: Record<string, unknown> = {};
-    circular["self"] = circular;
+    circular.self = circular;
     await expect(
       store.appendAll([
         { kind: "a", key: "1", data: 1 },

@@ -1,1 +1,17 @@
-export {};
+export { createFakeClock, type FakeClock, settle, waitUntil } from "./fake-clock.js";
+export {
+  createScriptedEngine,
+  type EngineScript,
+  type ScriptContext,
+  type ScriptedEngine,
+  type ScriptedEngineOptions,
+  type ScriptedTurn,
+  scriptedLogprobs,
+} from "./scripted-engine.js";
+export { parseChatChunks, parseSse, type SseItem } from "./sse.js";
+export { withTempDir } from "./temp-dir.js";
+export {
+  createTestTokenizer,
+  type TestTokenizer,
+  testSpecialTokens,
+} from "./test-tokenizer.js";
