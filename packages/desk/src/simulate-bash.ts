@@ -24,7 +24,7 @@ export function simulateBash(files: Files, command: string): SimulatedOutput {
     return runCheck(files, files["check.js"]);
   }
   const word = command.split(" ")[0] ?? "";
-  return output(`bash: line 1: ${word}: command not found\n`, 127);
+  return output(`/bin/bash: line 1: ${word}: command not found\n`, 127);
 }
 
 function output(printed: string, exitCode: number): SimulatedOutput {

@@ -34,7 +34,7 @@ export const revertChange: DeskFamily = {
       files[path] = settingsText(lines);
       if (i === changes - 1) wanted[path] = settingsText(replaceValue(lines, key, before));
     }
-    files["HISTORY"] = history;
+    files.HISTORY = history;
     return {
       variant: "plain",
       fields: {},
