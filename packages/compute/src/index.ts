@@ -8,9 +8,18 @@ export type {
   KeyValueCache,
   Tensor,
 } from "./backend.js";
+export { modelConfigToJson, parseModelConfig } from "./model/config.js";
+export {
+  createPolicy,
+  loadPolicy,
+  loadPolicyFromBytes,
+  type ModelPolicy,
+} from "./model/policy.js";
+export { readSafetensors, type TensorSource } from "./model/safetensors.js";
 export type {
   DecodablePolicy,
   ForwardPass,
+  Llama3RopeScaling,
   ModelConfig,
   TrainablePolicy,
   UpdateOptions,

@@ -4,8 +4,17 @@
 import type { LossTerms, TokenTrie } from "@gimbal-rl/core";
 import type { AttentionPlan, Backend, KeyValueCache, Tensor } from "./backend.js";
 
+/** Llama 3's stretching of the rotary frequencies for long contexts. */
+export interface Llama3RopeScaling {
+  readonly factor: number;
+  readonly lowFrequencyFactor: number;
+  readonly highFrequencyFactor: number;
+  readonly originalMaxPositions: number;
+}
+
 /** The part of a Hugging Face `config.json` that decides the forward pass. */
 export interface ModelConfig {
+  /** `qwen3` normalises each query and key head before the rotary embedding; `llama` does not. */
   readonly architecture: "qwen3" | "llama";
   readonly vocabularySize: number;
   readonly width: number;
@@ -16,6 +25,8 @@ export interface ModelConfig {
   readonly headWidth: number;
   readonly normEpsilon: number;
   readonly ropeTheta: number;
+  /** Absent = plain rotary embedding. */
+  readonly ropeScaling?: Llama3RopeScaling;
   readonly maxPositions: number;
   readonly tiedEmbeddings: boolean;
 }
@@ -35,11 +46,15 @@ export interface ForwardPass {
 /** Options of one optimiser update. */
 export interface UpdateOptions {
   readonly learningRate: number;
+  /** Default 0.9. */
   readonly beta1?: number;
+  /** Default 0.999. */
   readonly beta2?: number;
+  /** Default 1e-8. */
   readonly epsilon?: number;
+  /** Applies to matrices, never to norm weights. Default 0. */
   readonly weightDecay?: number;
-  /** Global gradient norm is clipped to this. */
+  /** Global gradient norm is clipped to this. Default: no clipping. */
   readonly maxGradientNorm?: number;
 }
 
@@ -54,12 +69,14 @@ export interface TrainablePolicy {
     terms: Pick<LossTerms, "rows" | "targetIds">,
     options: { readonly temperature: number; readonly keepForBackward: boolean },
   ): Promise<ForwardPass>;
-  /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping. */
+  /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping.
+   * @throws {GimbalError} `non-finite` when the gradient is; nothing is changed then. */
   update(options: UpdateOptions): Promise<{ readonly gradientNorm: number }>;
   /** Writes model.safetensors and config.json (Hugging Face names), and optimizer.safetensors when asked.
    * Files appear complete or not at all. */
   save(dir: string, options: { readonly optimizer: boolean }): Promise<void>;
-  /** Replaces the weights (and optimiser state when present and asked). @throws `model-invalid`. */
+  /** Replaces the weights, and the optimiser state when present and asked (else it starts anew); clears gradients.
+   * Nothing is changed when the folder is refused. @throws {GimbalError} `model-invalid`. */
   load(dir: string, options: { readonly optimizer: boolean }): Promise<void>;
   /** Gradient of every parameter by Hugging Face name; for tests. */
   readGradients(): Promise<Map<string, Float32Array>>;
@@ -76,7 +93,8 @@ export interface DecodablePolicy {
   /**
    * Runs rows through the model, storing their keys and values, and returns logits [L, V] for the rows listed.
    * @param tokenIds - [R]; `positions` - [R]; `slots` - [R] where each row's keys go.
-   * @param logitRows - [L] rows whose logits are wanted.
+   * @param logitRows - [L] rows whose logits are wanted; the caller frees the logits. L 0 gives an empty tensor.
+   * @throws {GimbalError} `shape-mismatch`, or `context-length-exceeded` for a position past `maxPositions`.
    */
   decode(input: {
     readonly tokenIds: Int32Array;

@@ -18,6 +18,7 @@ export type ErrorCode =
   | "invalid-request"
   | "missing-logprobs"
   | "model-invalid"
+  | "non-finite"
   | "not-found"
   | "port-in-use"
   | "request-field-refused"

@@ -1,0 +1,55 @@
+/**
+ * One AdamW update of all parameters with clipping by the global norm.
+ *
+ * Law: parameters are visited in a fixed order; weight decay touches matrices, never norm weights; a non-finite
+ * gradient changes nothing.
+ */
+import { GimbalError } from "@gimbal-rl/core";
+import type { Backend } from "../backend.js";
+import type { UpdateOptions } from "../policy.js";
+import { gradientOf, type Parameter, refreshParameter } from "./parameters.js";
+
+/**
+ * Updates the weights from their gradients and zeroes those.
+ * @param step - 1-based count of this update.
+ * @returns the global gradient norm before clipping.
+ * @throws {GimbalError} `non-finite`.
+ */
+export async function applyUpdate(
+  backend: Backend,
+  parameters: readonly Parameter[],
+  step: number,
+  options: UpdateOptions,
+): Promise<number> {
+  const squares = backend.allocate(1);
+  for (const parameter of parameters)
+    backend.addSumOfSquares(squares, gradientOf(backend, parameter));
+  const norm = Math.sqrt((await backend.read(squares))[0]);
+  backend.free(squares);
+  if (!Number.isFinite(norm)) {
+    throw new GimbalError(
+      "non-finite",
+      `Found a gradient norm of ${norm}; weights are unchanged. Lower the learning rate or resume an earlier checkpoint.`,
+      { boundary: "compute" },
+    );
+  }
+  const limit = options.maxGradientNorm ?? Number.POSITIVE_INFINITY;
+  for (const parameter of parameters) {
+    const { spec, weight } = parameter;
+    const gradient = gradientOf(backend, parameter);
+    parameter.firstMoment ??= backend.allocate(weight.length);
+    parameter.secondMoment ??= backend.allocate(weight.length);
+    backend.adamW(weight, gradient, parameter.firstMoment, parameter.secondMoment, {
+      learningRate: options.learningRate,
+      beta1: options.beta1 ?? 0.9,
+      beta2: options.beta2 ?? 0.999,
+      epsilon: options.epsilon ?? 1e-8,
+      weightDecay: spec.kind === "norm" ? 0 : (options.weightDecay ?? 0),
+      step,
+      gradientScale: norm > limit ? limit / norm : 1,
+    });
+    backend.fill(gradient, 0);
+    refreshParameter(backend, parameter);
+  }
+  return norm;
+}
