@@ -4,6 +4,7 @@ export type { ExpertCall, ExpertObservation, ExpertTurn } from "./expert-turn.js
 export { deskFamilies } from "./families.js";
 export { type ParsedInstruction, parseInstruction, renderInstruction } from "./instruction.js";
 export type { DeskFamily, DeskMember } from "./member.js";
+export { simulateDeskGrading } from "./simulate-grading.js";
 export { type DeskFiles, type SimulatedResult, simulateDeskTool } from "./simulate-tool.js";
 export { type DeskSplit, memberKey, splitOf } from "./split.js";
 export { type CreateDeskTasksOptions, createDeskTasks } from "./tasks.js";

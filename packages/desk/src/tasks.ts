@@ -6,7 +6,7 @@
 import { createRandom, GimbalError, hashToSeed, type Task } from "@gimbal-rl/core";
 import { createDraw } from "./draw.js";
 import { deskFamilies } from "./families.js";
-import type { DeskFamily } from "./member.js";
+import type { DeskFamily, DeskMember } from "./member.js";
 import { memberToTask } from "./member-to-task.js";
 import { type DeskSplit, memberKey, splitOf } from "./split.js";
 
@@ -32,11 +32,16 @@ export function createDeskTasks(options: CreateDeskTasksOptions): Task[] {
       `count is ${options.count}; expected a whole number from 0. Pass how many tasks to draw.`,
     );
   }
-  const sources = families.map((family) => createSource(family, options.split, options.seed));
+  const sources = families.map((family) => ({
+    family,
+    next: createMemberSource(family, options.split, options.seed),
+  }));
   const tasks: Task[] = [];
   for (let i = 0; i < options.count; i += 1) {
     const source = sources[i % sources.length];
-    if (source !== undefined) tasks.push(source());
+    if (source === undefined) break;
+    const { member, phrasing } = source.next();
+    tasks.push(memberToTask(source.family, member, phrasing, options.split));
   }
   return tasks;
 }
@@ -58,19 +63,38 @@ function chooseFamilies({ split, families }: CreateDeskTasksOptions): readonly D
   });
 }
 
-/** An endless stream of distinct tasks of one family. */
-function createSource(family: DeskFamily, split: DeskSplit, seed: number): () => Task {
+/** A member and the phrasing it is worded with. */
+export interface DrawnMember {
+  readonly member: DeskMember;
+  readonly phrasing: number;
+}
+
+/** Draws in a row that may miss the split or repeat a member before the family counts as used up. */
+const maxMisses = 10_000;
+
+/**
+ * A stream of distinct members of one family that belong to the split.
+ * @throws {GimbalError} `config-invalid` on a draw when the family has no further member in the split.
+ */
+export function createMemberSource(
+  family: DeskFamily,
+  split: DeskSplit,
+  seed: number,
+): () => DrawnMember {
   const random = createRandom(hashToSeed("desk", split, seed, family.name));
   const seen = new Set<string>();
   return () => {
-    for (;;) {
+    for (let miss = 0; miss < maxMisses; miss += 1) {
       const member = family.draw(createDraw(random));
-      const phrasings = family.phrasings[member.variant]?.length ?? 0;
-      const phrasing = random.integer(phrasings);
+      const phrasing = random.integer(family.phrasings[member.variant]?.length ?? 0);
       const key = memberKey(family, member);
       if (splitOf(family, member) !== split || seen.has(key)) continue;
       seen.add(key);
-      return memberToTask(family, member, phrasing, split);
+      return { member, phrasing };
     }
+    throw new GimbalError(
+      "config-invalid",
+      `Family ${family.name} gave ${seen.size} members of the split ${split} and no more; ask for fewer tasks.`,
+    );
   };
 }
