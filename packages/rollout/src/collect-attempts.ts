@@ -1,0 +1,221 @@
+/**
+ * Runs a plan of attempts with bounded concurrency, reruns infrastructure failures, and stores each finished attempt.
+ *
+ * Laws: a planned attempt has at most one `attempt-end` event, whatever was killed when; attempts that have one are
+ * not run again; a group is closed when its quorum is in and its deadline passed, or when all are in.
+ */
+import {
+  type Attempt,
+  type AttemptId,
+  asId,
+  type CapturedCall,
+  GimbalError,
+  type GroupId,
+  hashToSeed,
+  type PolicyVersion,
+  type Store,
+  type Task,
+} from "@gimbal-rl/core";
+import {
+  type AttemptRecord,
+  attemptDiscardedKind,
+  attemptEndKind,
+  type DiscardedTry,
+} from "./attempt-record.js";
+import { type AttemptDependencies, type AttemptStage, runAttempt } from "./attempt-runner.js";
+import { mapPooled } from "./pool.js";
+
+/** A task and its attempts, in order of index. */
+export interface PlannedGroup {
+  readonly groupId: GroupId;
+  readonly task: Task;
+  readonly attempts: readonly Attempt[];
+}
+
+/**
+ * Plans the attempts at one task. Ids and seeds derive from the label, the task and the index alone, so a resumed run
+ * plans the same ones.
+ */
+export function planGroup(options: {
+  /** Names the use: `step-0003`, `eval-before`. */
+  readonly label: string;
+  readonly task: Task;
+  readonly size: number;
+  readonly runSeed: number;
+  readonly policyVersion: PolicyVersion;
+}): PlannedGroup {
+  const { label, policyVersion, runSeed, size, task } = options;
+  const groupId = asId<GroupId>(`${label}/${task.taskId}`);
+  const attempts = Array.from({ length: size }, (_, index): Attempt => {
+    const attemptId = asId<AttemptId>(`${groupId}/${index}`);
+    const seed = hashToSeed("attempt", runSeed, attemptId);
+    return { attemptId, taskId: task.taskId, groupId, index, seed, policyVersion };
+  });
+  return { groupId, task, attempts };
+}
+
+/** How groups are collected. */
+export interface CollectOptions {
+  readonly dependencies: AttemptDependencies;
+  readonly store: Store;
+  /** Attempts that run at once. */
+  readonly concurrency: number;
+  /** Whether calls are trained on (sampling is then controlled by the run). */
+  readonly training: boolean;
+  /** Tries per attempt when the infrastructure fails. Default 3. */
+  readonly maxTries?: number;
+  /** Share of a group that must be in before its deadline may close it. Default 1: all attempts. */
+  readonly quorum?: number;
+  /** From the group's first attempt; with a quorum below 1, attempts still running then are aborted. */
+  readonly groupDeadlineMs?: number;
+  readonly onAttempt?: (record: AttemptRecord, done: number, total: number) => void;
+  readonly onStage?: (attempt: Attempt, stage: AttemptStage) => void;
+  readonly onDiscard?: (discarded: DiscardedTry) => void;
+}
+
+/** A collected group. `missing` counts attempts that the deadline cut. */
+export interface CollectedGroup {
+  readonly plan: PlannedGroup;
+  readonly records: readonly AttemptRecord[];
+  readonly missing: number;
+}
+
+/**
+ * Collects all groups; results keep the order of the plan.
+ * @throws {GimbalError} the last infrastructure failure when an attempt failed `maxTries` times, or `aborted`.
+ */
+export async function collectGroups(
+  plans: readonly PlannedGroup[],
+  options: CollectOptions,
+  signal: AbortSignal,
+): Promise<CollectedGroup[]> {
+  const state = plans.map((plan) => createGroupState(plan, options));
+  const jobs = plans.flatMap((plan, group) =>
+    plan.attempts.map((attempt) => ({ attempt, task: plan.task, group })),
+  );
+  let done = 0;
+  const records = await mapPooled(jobs, options.concurrency, async ({ attempt, group, task }) => {
+    const groupState = state[group];
+    if (groupState === undefined) throw new RangeError(`No group ${group}.`);
+    const record = await collectOne(attempt, task, options, groupState, signal);
+    done += 1;
+    if (record !== null) {
+      groupState.finished();
+      options.onAttempt?.(record, done, jobs.length);
+    }
+    return record;
+  });
+  for (const one of state) one.stop();
+  return plans.map((plan, group) => {
+    const own = records.filter((_, job) => jobs[job]?.group === group);
+    const finished = own.filter((record) => record !== null);
+    return { plan, records: finished, missing: own.length - finished.length };
+  });
+}
+
+interface GroupState {
+  readonly deadline: AbortSignal;
+  started(): void;
+  finished(): void;
+  stop(): void;
+}
+
+function createGroupState(plan: PlannedGroup, options: CollectOptions): GroupState {
+  const controller = new AbortController();
+  const { groupDeadlineMs, quorum = 1 } = options;
+  const needed = Math.ceil(quorum * plan.attempts.length);
+  let finished = 0;
+  let late = false;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const closeIfDue = (): void => {
+    if (late && finished >= needed) controller.abort();
+  };
+  return {
+    deadline: controller.signal,
+    started: () => {
+      if (groupDeadlineMs === undefined || quorum >= 1 || timer !== null) return;
+      timer = setTimeout(() => {
+        late = true;
+        closeIfDue();
+      }, groupDeadlineMs);
+      timer.unref();
+    },
+    finished: () => {
+      finished += 1;
+      closeIfDue();
+    },
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+}
+
+async function collectOne(
+  attempt: Attempt,
+  task: Task,
+  options: CollectOptions,
+  group: GroupState,
+  signal: AbortSignal,
+): Promise<AttemptRecord | null> {
+  const { dependencies, maxTries = 3, store, training } = options;
+  const stored = await store.get(attemptEndKind, attempt.attemptId);
+  if (stored !== null) return stored.data as AttemptRecord;
+  group.started();
+  const either = AbortSignal.any([signal, group.deadline]);
+  for (let tries = 1; ; tries += 1) {
+    signal.throwIfAborted();
+    if (group.deadline.aborted) return null;
+    let failure: unknown;
+    try {
+      const onStage = (stage: AttemptStage): void => options.onStage?.(attempt, stage);
+      const record = await runAttempt(dependencies, task, attempt, training, either, onStage);
+      if (record.verdict.score !== null) {
+        await store.append(attemptEndKind, attempt.attemptId, record);
+        return record;
+      }
+      const words = [record.outcome.errorText, ...record.verdict.evidence.map((one) => one.text)];
+      failure = new GimbalError(
+        "harness-failed",
+        `Attempt ${attempt.attemptId} was not scored (${record.failureClass}): ${words.filter((text) => text !== null && text !== "").join("; ") || "no reason given"}.`,
+        { boundary: "harness" },
+      );
+      await discard(record.sessionId, record.sampledTokens, record.failureClass);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (group.deadline.aborted) return null;
+      if (!GimbalError.is(error)) throw error;
+      failure = error;
+      await discard(null, 0, error.code);
+    }
+    if (tries >= maxTries) throw failure;
+  }
+
+  async function discard(
+    sessionId: AttemptRecord["sessionId"] | null,
+    sampledTokens: number,
+    reason: string,
+  ): Promise<void> {
+    const discarded: DiscardedTry = { attempt, sessionId, reason, sampledTokens };
+    await store.append(
+      attemptDiscardedKind,
+      `${attempt.attemptId}~${dependencies.clock.nowMs()}`,
+      discarded,
+    );
+    options.onDiscard?.(discarded);
+  }
+}
+
+/** The captured calls of the sessions wanted, in order of arrival. */
+export async function loadCalls(
+  store: Store,
+  sessionIds: ReadonlySet<string>,
+): Promise<Map<string, CapturedCall[]>> {
+  const calls = new Map<string, CapturedCall[]>();
+  for (const sessionId of sessionIds) calls.set(sessionId, []);
+  for await (const event of store.read({ kind: "call-end" })) {
+    const call = event.data as CapturedCall;
+    calls.get(call.sessionId)?.push(call);
+  }
+  for (const list of calls.values()) list.sort((a, b) => a.index - b.index);
+  return calls;
+}
