@@ -1,4 +1,6 @@
+export { loadRenderer, type RendererSource } from "./chat-renderer.js";
 export type {
+  DeltaSupport,
   OutputParser,
   ParsedTurn,
   RenderedPrompt,
@@ -8,3 +10,5 @@ export type {
   TapePlan,
   Tokenizer,
 } from "./renderer.js";
+export { createTape, type TapeOptions } from "./tape.js";
+export { loadTokenizer } from "./tokenizer.js";

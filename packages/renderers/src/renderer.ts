@@ -55,12 +55,23 @@ export interface OutputParser {
   end(finishReason: FinishReason): { readonly events: TurnEvent[]; readonly turn: ParsedTurn };
 }
 
+/** Whether a template can be continued without rendering the whole conversation again. */
+export interface DeltaSupport {
+  readonly supported: boolean;
+  /** Why not; null when supported. */
+  readonly reason: string | null;
+  /** Whether rendering a whole conversation keeps earlier turns as they were sampled (no dropped reasoning, no empty
+   * think block that appears or vanishes). When false, the tape still goes on; the `template` policy would fork. */
+  readonly keepsHistory: boolean;
+}
+
 /** One model family's way to write conversations as ids. */
 export interface Renderer {
   readonly id: string;
   readonly tokenizer: Tokenizer;
   /** Ids that end a turn; from the tokenizer and template, never from samples. */
   readonly stopIds: readonly number[];
+  readonly deltaSupport: DeltaSupport;
   /** sha256 hex of the chat template and of tokenizer.json, for run.json. */
   readonly fingerprint: { readonly template: string; readonly tokenizer: string };
   /** Renders a whole conversation with a generation prompt.
