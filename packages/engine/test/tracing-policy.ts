@@ -36,7 +36,11 @@ export interface TracingPolicy extends DecodablePolicy {
 }
 
 /** Logits of the token after `prefix`. */
-export function traceLogits(prefix: readonly number[], salt: number, vocabulary: number): Float32Array {
+export function traceLogits(
+  prefix: readonly number[],
+  salt: number,
+  vocabulary: number,
+): Float32Array {
   const random = createRandom(hashToSeed(salt, prefix));
   return Float32Array.from({ length: vocabulary }, () => random.next() * 6);
 }
@@ -81,7 +85,8 @@ export function createTracingPolicy(vocabularySize = 13, maxPositions = 4096): T
       counts.steps += 1;
       counts.rows += tokenIds.length;
       counts.maxRows = Math.max(counts.maxRows, tokenIds.length);
-      if (new Set(slots).size !== slots.length) throw new Error("a slot is written twice in a step");
+      if (new Set(slots).size !== slots.length)
+        throw new Error("a slot is written twice in a step");
       tokenIds.forEach((id, row) => {
         cache.tokens[slots[row]] = id;
         cache.positions[slots[row]] = positions[row];
@@ -112,7 +117,9 @@ function readPrefixes(
     const before: number[] = [];
     const read = (slot: number): void => {
       if (cache.positions[slot] !== before.length) {
-        throw new Error(`slot ${slot} holds position ${cache.positions[slot]}, not ${before.length}`);
+        throw new Error(
+          `slot ${slot} holds position ${cache.positions[slot]}, not ${before.length}`,
+        );
       }
       before.push(cache.tokens[slot]);
     };
@@ -121,7 +128,8 @@ function readPrefixes(
     }
     for (let i = 0; i < plan.rowCounts[segment]; i += 1) {
       read(plan.selfSlots[segment] + i);
-      if (positions[rowStart + i] !== before.length - 1) throw new Error("a row has a wrong position");
+      if (positions[rowStart + i] !== before.length - 1)
+        throw new Error("a row has a wrong position");
       prefixes[rowStart + i] = [...before];
     }
   });

@@ -3,7 +3,6 @@
  */
 import {
   createReferenceBackend,
-  createWasmBackend,
   type DecodablePolicy,
   loadPolicy,
   type ModelConfig,
@@ -27,10 +26,7 @@ export interface LoadedModel {
  * @throws {GimbalError} `model-invalid`.
  */
 export async function loadModel(options: HostOptions): Promise<LoadedModel> {
-  const backend =
-    options.backend === "wasm"
-      ? await createWasmBackend({ threads: options.threads })
-      : createReferenceBackend();
+  const backend = createReferenceBackend();
   try {
     const policy = await loadPolicy(options.modelDir, backend);
     return {

@@ -1,4 +1,10 @@
-import { asId, type Engine, type GenerateRequest, GimbalError, type PolicyVersion } from "@gimbal-rl/core";
+import {
+  asId,
+  type Engine,
+  type GenerateRequest,
+  GimbalError,
+  type PolicyVersion,
+} from "@gimbal-rl/core";
 import { expect, test } from "vitest";
 import { createTracingPolicy, type TracingPolicy } from "../../test/tracing-policy.js";
 import { createInProcessChannel, type HostChannel } from "./host-channel.js";
@@ -99,7 +105,10 @@ test("an aborted signal ends the call as aborted and keeps the tokens sampled un
   }
   expect(reason).toBe("aborted");
   expect(ids.length).toBeLessThan(400);
-  expect(await collect(engine, {}, AbortSignal.abort())).toMatchObject({ ids: [], reason: "aborted" });
+  expect(await collect(engine, {}, AbortSignal.abort())).toMatchObject({
+    ids: [],
+    reason: "aborted",
+  });
   await engine[Symbol.asyncDispose]();
 });
 
@@ -145,7 +154,9 @@ test("a call aborted while it waits for new weights ends as aborted", async () =
 test("weights that cannot be loaded leave the engine as it was", async () => {
   const engine = await engineOf();
   const before = await collect(engine);
-  expect(await codeOf(engine.loadWeights("nonsense", asId<PolicyVersion>("v2")))).toBe("model-invalid");
+  expect(await codeOf(engine.loadWeights("nonsense", asId<PolicyVersion>("v2")))).toBe(
+    "model-invalid",
+  );
   expect(engine.policyVersion()).toBe("initial");
   expect(await collect(engine)).toEqual(before);
   await engine[Symbol.asyncDispose]();

@@ -56,9 +56,7 @@ export interface LocalEngine extends TrainableEngine {
  * @throws {GimbalError} `model-invalid` when the folder is not a complete model, `engine-failed`.
  */
 export async function createLocalEngine(options: LocalEngineOptions): Promise<LocalEngine> {
-  const channel = options.inProcess
-    ? createInProcessChannel()
-    : await createWorkerChannel();
+  const channel = options.inProcess ? createInProcessChannel() : await createWorkerChannel();
   return connectLocalEngine(options, channel);
 }
 
@@ -145,7 +143,12 @@ class WorkerEngine implements LocalEngine {
   }
 
   async loadWeights(modelDir: string, policyVersion: PolicyVersion): Promise<void> {
-    await this.#connection.task((task) => ({ type: "load-weights", task, modelDir, policyVersion }));
+    await this.#connection.task((task) => ({
+      type: "load-weights",
+      task,
+      modelDir,
+      policyVersion,
+    }));
     this.#policyVersion = policyVersion;
   }
 

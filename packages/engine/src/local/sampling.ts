@@ -57,7 +57,12 @@ export async function drawAll(
       members.length === rowCount && members.every((member, row) => draws[member].row === row);
     const source = whole
       ? logits
-      : gather(backend, logits, vocabulary, members.map((member) => draws[member].row));
+      : gather(
+          backend,
+          logits,
+          vocabulary,
+          members.map((member) => draws[member].row),
+        );
     const ids = new Int32Array(members.length);
     const logprobs = new Float32Array(members.length);
     const uniforms = Float32Array.from(members, (member) => draws[member].uniform);

@@ -28,7 +28,10 @@ function schedulerOf(
   return new Scheduler({ policy, policyVersion: v1, slots: 2048, nowMs: () => 0, ...options });
 }
 
-function requestOf(promptIds: readonly number[], over: Partial<GenerateRequest> = {}): GenerateRequest {
+function requestOf(
+  promptIds: readonly number[],
+  over: Partial<GenerateRequest> = {},
+): GenerateRequest {
   return {
     promptIds,
     maxTokens: 8,
@@ -83,7 +86,10 @@ const sampling = fc.constantFrom(
 
 const anyRequest: fc.Arbitrary<GenerateRequest> = fc.record({
   promptIds: fc
-    .tuple(fc.constantFrom(0, 5, 17, 40), fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 9 }))
+    .tuple(
+      fc.constantFrom(0, 5, 17, 40),
+      fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 9 }),
+    )
     .map(([shared, own]) => [...new Array(shared).fill(3), 1, ...own]),
   maxTokens: fc.integer({ min: 1, max: 40 }),
   sampling,
@@ -156,7 +162,11 @@ test("calls that sample the same tokens share the rows they decode", async () =>
   const policy = createTracingPolicy();
   const scheduler = schedulerOf(policy);
   const request = requestOf([1, 2, 3], { maxTokens: 30, stopIds: [] });
-  const calls = [submit(scheduler, request), submit(scheduler, request), submit(scheduler, request)];
+  const calls = [
+    submit(scheduler, request),
+    submit(scheduler, request),
+    submit(scheduler, request),
+  ];
   await drain(scheduler);
   expect(calls[1].result.ids).toEqual(calls[0].result.ids);
   expect(calls[2].result.logprobs).toEqual(calls[0].result.logprobs);
@@ -283,9 +293,15 @@ test("bad requests are refused with a code that says what was wrong", () => {
   expect(codeOf(requestOf([13]))).toBe("invalid-request");
   expect(codeOf({ ...base, maxTokens: 0 })).toBe("invalid-request");
   expect(codeOf({ ...base, seed: -1 })).toBe("invalid-request");
-  expect(codeOf({ ...base, sampling: { temperature: -1, topP: 1, topK: 0 } })).toBe("invalid-request");
-  expect(codeOf({ ...base, sampling: { temperature: 1, topP: 0, topK: 0 } })).toBe("invalid-request");
-  expect(codeOf({ ...base, sampling: { temperature: 1, topP: 1, topK: -2 } })).toBe("invalid-request");
+  expect(codeOf({ ...base, sampling: { temperature: -1, topP: 1, topK: 0 } })).toBe(
+    "invalid-request",
+  );
+  expect(codeOf({ ...base, sampling: { temperature: 1, topP: 0, topK: 0 } })).toBe(
+    "invalid-request",
+  );
+  expect(codeOf({ ...base, sampling: { temperature: 1, topP: 1, topK: -2 } })).toBe(
+    "invalid-request",
+  );
   expect(codeOf(requestOf(new Array(20).fill(1)))).toBe("context-length-exceeded");
   expect(scheduler.idle).toBe(true);
 });

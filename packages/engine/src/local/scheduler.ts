@@ -131,7 +131,7 @@ export class Scheduler {
       this.#planPrefills(builder, ready);
       const draws: Draw[] = [];
       for (const sequence of ready) draws.push(drawOf(sequence, builder));
-      countStep(this.#stats, builder, ready.length);
+      countStep(this.#stats, builder);
       const input = builder.build();
       const logits = this.#policy.decode({ ...input, caches: this.#caches });
       const { backend, config } = this.#policy;

@@ -154,7 +154,10 @@ test("tokens that were never computed are dropped when their path is closed", ()
 
 test("clearing forgets all paths and frees all slots", () => {
   const trie = new SegmentTrie(30);
-  computeAll(trie, [[1, 2, 3], [1, 5]]);
+  computeAll(trie, [
+    [1, 2, 3],
+    [1, 5],
+  ]);
   trie.clear();
   expect(trie.usedSlots).toBe(0);
   expect(trie.segmentCount).toBe(0);

@@ -173,7 +173,13 @@ export class SegmentTrie {
     return this.#append(cursor, child, ids, index, Math.min(run.length, ids.length - index));
   }
 
-  #append(cursor: Cursor, segment: Segment, ids: readonly number[], index: number, count: number): number {
+  #append(
+    cursor: Cursor,
+    segment: Segment,
+    ids: readonly number[],
+    index: number,
+    count: number,
+  ): number {
     for (let i = 0; i < count; i += 1) segment.tokens.push(ids[index + i]);
     this.#move(cursor, segment, segment.tokens.length);
     return count;

@@ -19,7 +19,11 @@ export class TokenStream {
   #failure: GimbalError | null = null;
   #wake: (() => void) | null = null;
 
-  pushTokens(ids: readonly number[], logprobs: readonly number[], policyVersion: PolicyVersion): void {
+  pushTokens(
+    ids: readonly number[],
+    logprobs: readonly number[],
+    policyVersion: PolicyVersion,
+  ): void {
     const last = this.#queue[this.#queue.length - 1];
     if (last?.type === "tokens-delta" && last.policyVersion === policyVersion) {
       last.ids.push(...ids);
