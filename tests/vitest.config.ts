@@ -1,5 +1,9 @@
 import { project } from "@gimbal-rl/build/vitest";
 import type { UserWorkspaceConfig } from "vitest/config";
 
-const config: UserWorkspaceConfig = project({ testTimeout: 60_000, hookTimeout: 60_000, passWithNoTests: true });
+const config: UserWorkspaceConfig = project({
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  passWithNoTests: true,
+});
 export default config;

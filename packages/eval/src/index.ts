@@ -6,6 +6,13 @@ export {
 } from "./bootstrap.js";
 export { passAtK } from "./pass-at-k.js";
 export {
+  type ReportData,
+  type ReportRow,
+  type ReportStep,
+  type ReportTurn,
+  renderReport,
+} from "./report.js";
+export {
   runSuite,
   type SuiteOptions,
   type SuiteResult,

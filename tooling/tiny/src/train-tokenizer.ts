@@ -109,7 +109,6 @@ export function trainTokenizer(corpus: TokenizerCorpus): TrainedTokenizer {
     return tokens;
   };
 
-
   // Stage 1a: each atomic string becomes one token. Words come before strings such as `.md`, whose merges (`.` + `m`)
   // would otherwise eat the first letter of a word after a full stop.
   const atomic = [...new Set(corpus.atomic)].sort();
@@ -197,8 +196,18 @@ export function trainTokenizer(corpus: TokenizerCorpus): TrainedTokenizer {
       special: true,
     })),
     normalizer: null,
-    pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
-    post_processor: { type: "ByteLevel", add_prefix_space: true, trim_offsets: false, use_regex: false },
+    pre_tokenizer: {
+      type: "ByteLevel",
+      add_prefix_space: false,
+      trim_offsets: false,
+      use_regex: false,
+    },
+    post_processor: {
+      type: "ByteLevel",
+      add_prefix_space: true,
+      trim_offsets: false,
+      use_regex: false,
+    },
     decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
     model: {
       type: "BPE",
