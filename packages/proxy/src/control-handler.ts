@@ -1,0 +1,148 @@
+/**
+ * The control API: sessions, pause and resume, metrics. Another port, another token; agents cannot reach it.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  asId,
+  type ErrorCode,
+  GimbalError,
+  type PolicyVersion,
+  type SessionId,
+} from "@gimbal-rl/core";
+import { bearerToken, isSameSecret } from "./capability-key.js";
+import type { Gateway } from "./gateway.js";
+import { bodyText, readBody } from "./read-body.js";
+import { parseSessionSpec } from "./session-spec.js";
+
+const maxControlBodyBytes = 1024 * 1024;
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  "bad-usage": 401,
+  "config-invalid": 422,
+  "invalid-request": 400,
+  "missing-logprobs": 422,
+  "not-found": 404,
+  "session-unknown": 404,
+  timeout: 504,
+};
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+function json(status: number, value: unknown): Answer {
+  return { status, contentType: "application/json", text: `${JSON.stringify(value)}\n` };
+}
+
+/** Handles every request of the control port. */
+export function createControlHandler(
+  gateway: Gateway,
+  token: string,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  return async (request, response) => {
+    let answer: Answer;
+    try {
+      answer = await route(gateway, token, request);
+    } catch (error) {
+      const known = GimbalError.is(error) ? error : null;
+      const code = known?.code === "bad-usage" ? "unauthorized" : (known?.code ?? "internal");
+      const message = known?.message ?? "The gateway failed.";
+      answer = json(known === null ? 500 : (statuses[known.code] ?? 500), {
+        error: { code, message, details: known?.details ?? {} },
+      });
+    }
+    if (response.destroyed) return;
+    if (!request.complete) response.shouldKeepAlive = false;
+    response.writeHead(answer.status, { "content-type": answer.contentType });
+    response.end(answer.text);
+    request.resume();
+  };
+}
+
+async function route(gateway: Gateway, token: string, request: IncomingMessage): Promise<Answer> {
+  const url = new URL(request.url ?? "/", "http://control");
+  const target = `${request.method} ${url.pathname}`;
+  // Liveness tells nothing and needs no token.
+  if (target === "GET /healthz") return json(200, { status: "ok" });
+  if (!isSameSecret(bearerToken(request), token)) {
+    throw new GimbalError(
+      "bad-usage",
+      "Wrong or missing control token (Authorization: Bearer ...).",
+    );
+  }
+  switch (target) {
+    case "GET /metrics":
+      return { status: 200, contentType: "text/plain; version=0.0.4", text: gateway.metrics() };
+    case "GET /v1/sessions":
+      return json(200, { sessions: gateway.sessions() });
+    case "POST /v1/sessions":
+      return json(201, gateway.createSession(parseSessionSpec(await readJson(request))));
+    case "POST /v1/pause":
+      await gateway.pause();
+      return json(200, { paused: true, policyVersion: gateway.policyVersion() });
+    case "POST /v1/resume": {
+      const version = await readPolicyVersion(request);
+      gateway.resume(version);
+      return json(200, { paused: false, policyVersion: gateway.policyVersion() });
+    }
+  }
+  const match = /^\/v1\/sessions\/([^/]+)(?:\/(calls|trajectory))?$/.exec(url.pathname);
+  if (match !== null) {
+    const sessionId = asId<SessionId>(decodeURIComponent(match[1] ?? ""));
+    const answer = await routeSession(
+      gateway,
+      request.method ?? "",
+      sessionId,
+      match[2] ?? "",
+      url,
+    );
+    if (answer !== null) return answer;
+  }
+  throw new GimbalError("not-found", `There is no ${target} in the control API.`);
+}
+
+async function routeSession(
+  gateway: Gateway,
+  method: string,
+  sessionId: SessionId,
+  part: string,
+  url: URL,
+): Promise<Answer | null> {
+  switch (`${method} ${part}`) {
+    case "GET ":
+      return json(200, gateway.session(sessionId));
+    case "DELETE ":
+      return json(200, await gateway.closeSession(sessionId));
+    case "GET calls":
+      return json(200, { calls: gateway.calls(sessionId) });
+    case "GET trajectory":
+      return json(200, gateway.trajectory(sessionId, url.searchParams.get("policy") ?? "strict"));
+    default:
+      return null;
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const text = bodyText(await readBody(request, maxControlBodyBytes, { take: () => true }));
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GimbalError("invalid-request", "The request body is not JSON.", { cause: error });
+  }
+}
+
+async function readPolicyVersion(request: IncomingMessage): Promise<PolicyVersion | undefined> {
+  const body = await readJson(request);
+  const version =
+    typeof body === "object" && body !== null && "policyVersion" in body
+      ? body.policyVersion
+      : null;
+  if (version === null) return undefined;
+  if (typeof version !== "string" || version === "") {
+    throw new GimbalError("invalid-request", 'Field "policyVersion" must be a non-empty string.');
+  }
+  return asId<PolicyVersion>(version);
+}
