@@ -10,6 +10,7 @@ import { attributeError, type GenerateRequest, type PolicyVersion } from "@gimba
 import { type Draw, drawAll, toSinglePrecisionUniform } from "./sampling.js";
 import { isComputed, SegmentTrie } from "./segment-trie.js";
 import { type CallSink, createSequence, type Sequence, type SequenceLimits } from "./sequence.js";
+import { SessionShares } from "./session-shares.js";
 import { countStep, emptyStats, type SamplerStats } from "./stats.js";
 import { StepBuilder } from "./step-builder.js";
 
@@ -49,8 +50,7 @@ export class Scheduler {
   #running: Sequence[] = [];
   #arrivals = 0;
   #policyVersion: PolicyVersion;
-  /** Prefill rows served per session with running calls. */
-  readonly #served: Map<string, number> = new Map();
+  readonly #shares: SessionShares = new SessionShares();
 
   constructor(options: SchedulerOptions) {
     const { policy, slots } = options;
@@ -112,7 +112,7 @@ export class Scheduler {
     const calls = [...this.#running, ...this.#waiting];
     this.#running = [];
     this.#waiting = [];
-    this.#served.clear();
+    this.#shares.clear();
     this.#trie.clear();
     for (const call of calls) {
       call.cursor = null;
@@ -198,10 +198,7 @@ export class Scheduler {
       return false;
     }
     sequence.cursor = cursor;
-    const shares = [...this.#served.values()];
-    if (!this.#served.has(sequence.sessionId)) {
-      this.#served.set(sequence.sessionId, shares.length > 0 ? Math.min(...shares) : 0);
-    }
+    this.#shares.join(sequence.sessionId);
     return true;
   }
 
@@ -225,17 +222,14 @@ export class Scheduler {
     const pending = this.#running.filter((sequence) => !decoding.has(sequence));
     let budget = this.#prefillRows;
     while (pending.length > 0) {
-      let at = 0;
-      for (let i = 1; i < pending.length; i += 1) {
-        if (this.#servedRows(pending[i]) < this.#servedRows(pending[at])) at = i;
-      }
+      const at = this.#shares.leastServed(pending);
       const sequence = pending[at];
       const { cursor } = sequence;
       if (cursor === null) return;
       const rows = builder.compute(cursor, Math.min(budget, prefillQuantum));
       budget -= rows;
       sequence.computedRows += rows;
-      this.#served.set(sequence.sessionId, this.#servedRows(sequence) + rows);
+      this.#shares.add(sequence.sessionId, rows);
       if (isComputed(cursor)) {
         ready.push(sequence);
         pending.splice(at, 1);
@@ -247,10 +241,6 @@ export class Scheduler {
         return;
       }
     }
-  }
-
-  #servedRows(sequence: Sequence): number {
-    return this.#served.get(sequence.sessionId) ?? 0;
   }
 
   /** Takes a sampled id: emits it and ends the call or stores the id for the next step. */
@@ -306,7 +296,7 @@ export class Scheduler {
     if (sequence.cursor !== null) this.#trie.close(sequence.cursor);
     sequence.cursor = null;
     if (!this.#running.some(({ sessionId }) => sessionId === sequence.sessionId)) {
-      this.#served.delete(sequence.sessionId);
+      this.#shares.leave(sequence.sessionId);
     }
   }
 }
