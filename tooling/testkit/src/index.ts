@@ -11,7 +11,7 @@ export {
 export { parseChatChunks, parseSse, type SseItem } from "./sse.js";
 export { withTempDir } from "./temp-dir.js";
 export {
-  createTestTokenizer,
-  type TestTokenizer,
+  createTestModelTexts,
+  type TestModelTexts,
   testSpecialTokens,
-} from "./test-tokenizer.js";
+} from "./test-model.js";
