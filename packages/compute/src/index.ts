@@ -25,3 +25,4 @@ export type {
   UpdateOptions,
 } from "./policy.js";
 export { createReferenceBackend } from "./reference/reference-backend.js";
+export { createWasmBackend, type WasmBackendOptions } from "./wasm/wasm-backend.js";
