@@ -38,6 +38,8 @@ export interface DialectError {
   readonly code: string;
   readonly message: string;
   readonly retryAfterSeconds?: number;
+  /** The request field the error is about, when it is about one. */
+  readonly param?: string;
   /** Tell the client's SDK not to try again (`x-should-retry: false`). */
   readonly final?: boolean;
 }

@@ -8,3 +8,4 @@ export type {
   StreamWriter,
   WriterOptions,
 } from "./dialect.js";
+export { openAiChat } from "./openai-chat/openai-chat.js";
