@@ -3,7 +3,7 @@
  */
 import { readFile, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createReferenceBackend, loadPolicy } from "@gimbal-rl/compute";
+import { createReferenceBackend, createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
 import {
   asId,
   createRandom,
@@ -81,7 +81,7 @@ function requestsOf(count: number): GenerateRequest[] {
   }));
 }
 
-const backends: LocalBackendId[] = ["reference"];
+const backends: LocalBackendId[] = ["reference", "wasm"];
 
 describe.each(backends)("on the %s backend", (backend) => {
   const open = (over: Partial<LocalEngineOptions> = {}): Promise<LocalEngine> =>
@@ -114,7 +114,9 @@ describe.each(backends)("on the %s backend", (backend) => {
     const request = { ...requestsOf(1)[0], maxTokens: 30, stopIds: [] };
     const sampled = await collect(engine, request);
     await engine[Symbol.asyncDispose]();
-    const trainer = await loadPolicy(first.dir, createReferenceBackend());
+    const trainerBackend =
+      backend === "wasm" ? await createWasmBackend({ threads: 2 }) : createReferenceBackend();
+    const trainer = await loadPolicy(first.dir, trainerBackend);
     const ids = [...request.promptIds, ...sampled.ids];
     const prompt = request.promptIds.length;
     const pass = await trainer.forward(
@@ -133,6 +135,7 @@ describe.each(backends)("on the %s backend", (backend) => {
     );
     expect([...pass.logprobs]).toEqual(sampled.logprobs);
     pass.free();
+    await trainerBackend[Symbol.asyncDispose]();
   });
 
   test("new weights give what a fresh engine with those weights gives", async () => {

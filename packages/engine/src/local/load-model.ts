@@ -3,6 +3,7 @@
  */
 import {
   createReferenceBackend,
+  createWasmBackend,
   type DecodablePolicy,
   loadPolicy,
   type ModelConfig,
@@ -26,7 +27,10 @@ export interface LoadedModel {
  * @throws {GimbalError} `model-invalid`.
  */
 export async function loadModel(options: HostOptions): Promise<LoadedModel> {
-  const backend = createReferenceBackend();
+  const backend =
+    options.backend === "wasm"
+      ? await createWasmBackend({ threads: options.threads })
+      : createReferenceBackend();
   try {
     const policy = await loadPolicy(options.modelDir, backend);
     return {
