@@ -1,0 +1,84 @@
+/**
+ * Collected groups -> training batches of a step: rewards, the control if any, advantages, tries.
+ * A pure function of stored data, so that a run can be replayed without a model or a harness.
+ */
+import {
+  createRandom,
+  type FidelityReport,
+  hashToSeed,
+  type Store,
+  type TrainingBatch,
+} from "@gimbal-rl/core";
+import { buildTrainingBatches } from "@gimbal-rl/graph";
+import { groupAdvantages } from "@gimbal-rl/objective";
+import { buildGroups, type CollectedGroup } from "@gimbal-rl/rollout";
+import type { RunConfig } from "./run-config.js";
+
+/** What a step trains on. */
+export interface StepBatches {
+  readonly batches: readonly TrainingBatch[];
+  readonly fidelity: FidelityReport;
+  /** Mean reward over the scored attempts, before any control. */
+  readonly reward: number;
+  readonly passRate: number;
+  readonly attempts: number;
+  /** Groups whose attempts did not all score the same. */
+  readonly groupsWithSignal: number;
+  readonly sampledTokens: number;
+  /** Tokens with a loss term, advantage 0 included. */
+  readonly trainedTokens: number;
+}
+
+/** Permutes the rewards of a group among its attempts: same rewards, no relation to what was done. */
+export function shuffleRewards(
+  rewards: readonly (number | null)[],
+  seed: number,
+): (number | null)[] {
+  const random = createRandom(seed);
+  const shuffled = [...rewards];
+  for (let i = shuffled.length - 1; i > 0; i -= 1) {
+    const j = random.integer(i + 1);
+    const moved = shuffled[i] as number | null;
+    shuffled[i] = shuffled[j] as number | null;
+    shuffled[j] = moved;
+  }
+  return shuffled;
+}
+
+/** Builds the batches of a step from what is stored. */
+export async function buildStepBatches(
+  collected: readonly CollectedGroup[],
+  store: Store,
+  config: RunConfig,
+): Promise<StepBatches> {
+  const { fidelity, groups } = await buildGroups(collected, store);
+  const weighted = groups.map((group) => {
+    const scores = group.members.map((member) => member.verdict.score);
+    const rewards =
+      config.control === "shuffled-rewards"
+        ? shuffleRewards(scores, hashToSeed("shuffle", config.seed, group.groupId))
+        : scores;
+    return { group, advantages: groupAdvantages(rewards) };
+  });
+  const scores = groups.flatMap((group) =>
+    group.members.map((member) => member.verdict.score).filter((score) => score !== null),
+  );
+  const batches = buildTrainingBatches(weighted, {
+    temperature: config.temperature,
+    maxRows: config.maxRows,
+  });
+  const mean = (values: readonly number[]): number =>
+    values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+  return {
+    batches,
+    fidelity,
+    reward: mean(scores),
+    passRate: mean(scores.map((score) => (score >= 1 ? 1 : 0))),
+    attempts: scores.length,
+    groupsWithSignal: weighted.filter(({ advantages }) =>
+      advantages.some((advantage) => advantage !== null && advantage !== 0),
+    ).length,
+    sampledTokens: fidelity.sampledTokens,
+    trainedTokens: batches.reduce((sum, batch) => sum + batch.terms.rows.length, 0),
+  };
+}
