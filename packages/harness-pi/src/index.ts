@@ -1,1 +1,4 @@
-export {};
+/** Runs the unmodified Pi coding agent against any base URL. */
+export { createPiHarness, type PiHarnessOptions } from "./create-pi-harness.js";
+export { readPiOutcome } from "./read-outcome.js";
+export type { PiVersion } from "./versions.js";
