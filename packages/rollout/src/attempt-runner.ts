@@ -9,17 +9,14 @@ import {
   attributeError,
   type Clock,
   type Harness,
-  type HarnessLaunch,
-  type HarnessOutcome,
   type Sandbox,
-  type SandboxExit,
-  type SandboxInstance,
   type SessionId,
   type Task,
   type Verdict,
   type Verifier,
   type WorkspaceDiff,
 } from "@gimbal-rl/core";
+import { type HarnessRun, runHarness } from "@gimbal-rl/harness";
 import type { SessionGrant, SessionInfo, SessionSpec } from "@gimbal-rl/proxy";
 import type { AttemptRecord } from "./attempt-record.js";
 import { classifyAttempt } from "./classify-attempt.js";
@@ -30,12 +27,6 @@ export interface SessionHost {
   closeSession(sessionId: SessionId): Promise<SessionInfo>;
 }
 
-/** How one harness process ran. */
-export interface HarnessRun {
-  readonly outcome: HarnessOutcome;
-  readonly exit: SandboxExit;
-}
-
 /** What every attempt of a run shares. */
 export interface AttemptDependencies {
   readonly sessions: SessionHost;
@@ -43,13 +34,6 @@ export interface AttemptDependencies {
   readonly sandbox: Sandbox;
   readonly verifiers: ReadonlyMap<string, Verifier>;
   readonly clock: Clock;
-  /** Runs the launch inside the instance and reads the outcome (`runHarness` of `@gimbal-rl/harness`). */
-  readonly run: (
-    instance: SandboxInstance,
-    launch: HarnessLaunch,
-    limits: { readonly wallClockMs: number; readonly maxOutputBytes: number },
-    signal: AbortSignal,
-  ) => Promise<HarnessRun>;
   /** Model name on the wire. */
   readonly model: string;
   readonly contextTokens: number;
@@ -98,25 +82,23 @@ export async function runAttempt(
       homeFiles: {},
       readOnlyPaths: [],
     });
-    const launch = harness.launch({
-      instruction: task.instruction,
-      model: dependencies.model,
-      baseUrls: grant.baseUrls,
-      key: grant.key,
-      homeDir: instance.homeDir,
-      workspaceDir: instance.workspaceDir,
-      sandboxLevel: instance.level,
-      contextTokens: dependencies.contextTokens,
-      maxOutputTokens: dependencies.maxOutputTokens,
-      budgets: task.budgets,
-    });
     onStage("run");
     runStartedAtMs = clock.nowMs();
-    const limits = {
-      wallClockMs: task.budgets.wallClockMs ?? dependencies.wallClockMs,
+    ran = await runHarness({
+      harness,
+      sandboxInstance: instance,
+      spec: {
+        instruction: task.instruction,
+        model: dependencies.model,
+        baseUrls: grant.baseUrls,
+        key: grant.key,
+        contextTokens: dependencies.contextTokens,
+        maxOutputTokens: dependencies.maxOutputTokens,
+      },
+      budgets: { wallClockMs: dependencies.wallClockMs, ...task.budgets },
       maxOutputBytes: dependencies.maxOutputBytes,
-    };
-    ran = await dependencies.run(instance, launch, limits, signal);
+      signal,
+    });
     runEndedAtMs = clock.nowMs();
     signal.throwIfAborted();
     diff = await instance.diff();

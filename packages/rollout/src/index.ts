@@ -8,7 +8,6 @@ export {
 export {
   type AttemptDependencies,
   type AttemptStage,
-  type HarnessRun,
   runAttempt,
   type SessionHost,
 } from "./attempt-runner.js";
