@@ -1,3 +1,4 @@
+export { callFromTokens, type TokenCall } from "./call-from-tokens.js";
 export { buildCallGraph, type CallGraph, type CallNode, isDelivered } from "./call-graph.js";
 export { mergeFidelity } from "./fidelity.js";
 export {

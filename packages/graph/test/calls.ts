@@ -7,9 +7,8 @@ import {
   type CallId,
   type CapturedCall,
   createRandom,
-  type PolicyVersion,
-  type SessionId,
 } from "@gimbal-rl/core";
+import { callFromTokens } from "../src/call-from-tokens.js";
 
 /** The fields that graph reads; the rest is filled in so that the call is valid. */
 export type CallFields = Partial<CapturedCall> & {
@@ -17,46 +16,18 @@ export type CallFields = Partial<CapturedCall> & {
   readonly sampledIds: readonly number[];
 };
 
-/** A valid call with the given ids. */
+/** A valid call with the given ids; log-probabilities tell calls and tokens apart. */
 export function makeCall(index: number, fields: CallFields): CapturedCall {
-  const { promptIds, sampledIds } = fields;
-  return {
-    callId: asId<CallId>(`call-${index}`),
-    sessionId: asId<SessionId>("session"),
-    attemptId: asId<AttemptId>("attempt"),
+  return callFromTokens({
     index,
-    dialect: "openai-chat",
-    captureMode: "tokens",
-    model: "test",
-    stream: true,
-    requestBlob: null,
-    responseBlob: null,
-    conversation: { messages: [], tools: [] },
-    message: null,
-    logprobs: sampledIds.map((id, i) => Math.fround(-0.01 * (id + 1) - 0.001 * i - index * 1e-4)),
-    policyRuns:
-      sampledIds.length === 0
-        ? []
-        : [{ policyVersion: asId<PolicyVersion>("v0"), tokens: sampledIds.length }],
-    samplingAsked: {},
-    samplingApplied: { temperature: 1, topP: 1, topK: 0, maxTokens: 64 },
-    seed: index,
-    finishReason: "stop",
-    usage: {
-      promptTokens: promptIds.length,
-      completionTokens: sampledIds.length,
-      cachedTokens: 0,
-    },
-    tape: { parentCallId: null, reusedTokens: 0, rewritten: [], forkReason: null },
-    volatile: [],
-    ignoredFields: [],
-    issues: [],
-    retryOf: null,
+    attemptId: asId<AttemptId>("attempt"),
+    logprobs: fields.sampledIds.map((id, i) =>
+      Math.fround(-0.01 * (id + 1) - 0.001 * i - index * 1e-4),
+    ),
     startedAtMs: index * 10,
-    firstTokenAtMs: index * 10 + 1,
     endedAtMs: index * 10 + 5,
     ...fields,
-  };
+  });
 }
 
 /** Calls of one random attempt and the parent that each was really made from (by id; null = root). */
