@@ -96,15 +96,38 @@ export function checkFilters(program: unknown): void {
   });
 }
 
+/** Fields that hold statements; an expression there is printed. */
+const blockFields = ["body", "alternate", "defaultBlock"] as const;
+const literalTypes: ReadonlySet<string> = new Set(["ArrayLiteral", "TupleLiteral"]);
+const silentTypes: ReadonlySet<string> = new Set(
+  "Break CallStatement Comment Continue FilterStatement For If Macro Set StringLiteral".split(" "),
+);
+
+/** Python prints `True` and `None` where JavaScript prints `true` and nothing. */
+function printNode(statement: unknown): unknown {
+  if (!isNode(statement) || silentTypes.has(statement.type)) return statement;
+  return callNode("__gimbal_text", [statement]);
+}
+
 /** Rewrites in place; with `marks`, loop bodies start with a call of `__gimbal_mark` and end with one of `__gimbal_unmark`. */
 export function rewriteTemplate(program: unknown, marks: boolean): void {
   transform(program, (node) => {
+    for (const field of blockFields) {
+      const block = node[field];
+      if (Array.isArray(block) && !literalTypes.has(node.type)) node[field] = block.map(printNode);
+    }
     switch (node.type) {
       case "FilterExpression": {
         const { name, args } = filterOf(node);
         if (name === "tojson") return callNode("__gimbal_tojson", [node.operand, ...args]);
+        if (name === "string") return callNode("__gimbal_text", [node.operand]);
         if (name === "trim") return callNode("__gimbal_strip", [node.operand, ...args]);
         return node;
+      }
+      case "BinaryExpression": {
+        const { operator } = node;
+        const concatenates = isNode(operator) && operator.value === "~";
+        return concatenates ? callNode("__gimbal_text", [node.left, node.right]) : node;
       }
       case "CallExpression": {
         const callee = node.callee;

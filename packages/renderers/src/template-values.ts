@@ -180,3 +180,55 @@ function compareCodePoints(a: string, b: string): number {
   }
   return left.length - right.length;
 }
+
+/** Python's `str` of a value: what `{{ value }}` prints. */
+export function pythonText(value: TemplateValue): string {
+  switch (value.type) {
+    case "UndefinedValue":
+      return "";
+    case "NullValue":
+      return "None";
+    case "BooleanValue":
+      return value.value === true ? "True" : "False";
+    case "FloatValue":
+      return pythonFloatText(value.value as number).replace("Infinity", "inf");
+    case "ArrayValue":
+    case "TupleValue":
+    case "ObjectValue":
+      return pythonRepr(value);
+    default:
+      return value.toString();
+  }
+}
+
+/** Python's `repr` of a value, for values inside printed lists and mappings. */
+function pythonRepr(value: TemplateValue): string {
+  switch (value.type) {
+    case "StringValue":
+      return reprString(value.value as string);
+    case "ArrayValue":
+      return `[${(value.value as TemplateValue[]).map(pythonRepr).join(", ")}]`;
+    case "TupleValue": {
+      const items = (value.value as TemplateValue[]).map(pythonRepr);
+      return items.length === 1 ? `(${items[0]},)` : `(${items.join(", ")})`;
+    }
+    case "ObjectValue": {
+      const entries = [...(value.value as Map<string, TemplateValue>)];
+      return `{${entries.map(([key, inner]) => `${reprString(key)}: ${pythonRepr(inner)}`).join(", ")}}`;
+    }
+    default:
+      return pythonText(value);
+  }
+}
+
+function reprString(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const named: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+  const escaped = text.replace(/[\\'\p{Cc}]/gu, (character) => {
+    if (character === "'") return quote === "'" ? "\\'" : "'";
+    if (character === "\\") return "\\\\";
+    const code = character.charCodeAt(0).toString(16).padStart(2, "0");
+    return named[character] ?? `\\x${code}`;
+  });
+  return quote + escaped + quote;
+}

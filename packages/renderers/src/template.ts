@@ -18,6 +18,7 @@ import {
   functionValue,
   integerValue,
   nullValue,
+  pythonText,
   stringValue,
   type TemplateValue,
 } from "./template-values.js";
@@ -128,6 +129,7 @@ const globals: ReadonlyMap<string, TemplateValue> = new Map<string, TemplateValu
       stringValue(dumpJson(operand ?? nullValue, dumpOptions(rest))),
     ),
   ],
+  ["__gimbal_text", functionValue((values) => stringValue(values.map(pythonText).join("")))],
   ["__gimbal_strip", stripFunction(true, true)],
   ["__gimbal_lstrip", stripFunction(true, false)],
   ["__gimbal_rstrip", stripFunction(false, true)],
