@@ -147,6 +147,15 @@ test("groups with a common system prompt compute it once", () => {
   expect(batch.attemptIds).toEqual(["a-0", "b-0", "c-0"]);
 });
 
+test("groups without any advantage come last, in batches of their own", () => {
+  const groups = [0, 1, 0, -1].map((advantage, i) => ({
+    group: single(`g${i}`, [1, 2], [3, 4 + i]),
+    advantages: [advantage],
+  }));
+  const batches = buildTrainingBatches(groups, { temperature: 1 });
+  expect(batches.map((batch) => batch.groupId)).toEqual(["g1+g3", "g0+g2"]);
+});
+
 test("two attempts that sampled the same tokens share rows and keep two terms", () => {
   const [a] = single("a", [1, 2], [3, 4]).members;
   const [b] = single("b", [1, 2], [3, 4]).members;

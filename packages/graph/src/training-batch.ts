@@ -3,7 +3,8 @@
  *
  * Laws: the terms of all batches together are the trained tokens of all members with an advantage, each once; a batch
  * exceeds `maxRows` only when one branch alone does; groups share one trie while they fit, so a common system prompt
- * is computed once. Splitting changes cost, never the sum of the terms.
+ * is computed once; groups whose advantages are all 0 come last and never share a batch with the others, so that a
+ * trainer can leave out their backward pass. Splitting changes cost, never the sum of the terms.
  */
 import {
   type AttemptId,
@@ -118,7 +119,13 @@ export function buildTrainingBatches(
   groups: readonly WeightedGroup[],
   options: BatchOptions,
 ): TrainingBatch[] {
-  return packItems(groups.flatMap(groupItems), options);
+  const items = groups.map(groupItems);
+  const carriesGradient = (group: readonly PackItem[]): boolean =>
+    group.some(({ values }) => values.advantage !== 0);
+  return [
+    ...packItems(items.filter(carriesGradient).flat(), options),
+    ...packItems(items.filter((group) => !carriesGradient(group)).flat(), options),
+  ];
 }
 
 /**
