@@ -2,7 +2,7 @@
  * Tokens per second of the local engine: 16 calls that share a 1.5k-token prefix, 128 tokens each.
  *
  *   npx tsx --conditions=@gimbal-rl/source bench/sampler.mjs [--backend wasm] [--threads 1] [--calls 16]
- *     [--prefix 1500] [--tokens 128]
+ *     [--prefix 1500] [--tokens 128] [--in-process]
  *
  * The model has the demo's size and random weights. Prints one JSON object.
  */
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     calls: { type: "string", default: "16" },
     prefix: { type: "string", default: "1500" },
     tokens: { type: "string", default: "128" },
+    "in-process": { type: "boolean", default: false },
   },
 });
 const calls = Number(values.calls);
@@ -48,6 +49,7 @@ const engine = await createLocalEngine({
   modelDir: dir,
   backend: values.backend,
   threads: Number(values.threads),
+  inProcess: values["in-process"],
 });
 
 const random = createRandom(5);

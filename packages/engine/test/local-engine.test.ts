@@ -3,7 +3,12 @@
  */
 import { readFile, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createReferenceBackend, createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
+import {
+  createReferenceBackend,
+  createWasmBackend,
+  loadPolicy,
+  type TrainablePolicy,
+} from "@gimbal-rl/compute";
 import {
   asId,
   createRandom,
@@ -22,7 +27,7 @@ import {
 } from "../src/index.js";
 import { createWorkerChannel } from "../src/local/host-channel.js";
 import { connectLocalEngine } from "../src/local/local-engine.js";
-import { createModelFolder, type ModelFolder, smallConfig } from "./model-folder.js";
+import { createModelFolder, demoSize, type ModelFolder, smallConfig } from "./model-folder.js";
 
 const never = new AbortController().signal;
 let first: ModelFolder;
@@ -81,6 +86,33 @@ function requestsOf(count: number): GenerateRequest[] {
   }));
 }
 
+/** What the trainer's forward pass gives for the sampled ids of one call. */
+async function trainerLogprobs(
+  policy: TrainablePolicy,
+  promptIds: readonly number[],
+  sampledIds: readonly number[],
+  temperature: number,
+): Promise<number[]> {
+  const ids = [...promptIds, ...sampledIds];
+  const pass = await policy.forward(
+    {
+      tokenIds: Int32Array.from(ids),
+      positions: Int32Array.from(ids.keys()),
+      parentRows: Int32Array.from(ids, (_, row) => row - 1),
+      segmentStarts: Int32Array.of(0),
+      segmentParents: Int32Array.of(-1),
+    },
+    {
+      rows: Int32Array.from(sampledIds, (_, i) => promptIds.length + i - 1),
+      targetIds: Int32Array.from(sampledIds),
+    },
+    { temperature, keepForBackward: false },
+  );
+  const logprobs = [...pass.logprobs];
+  pass.free();
+  return logprobs;
+}
+
 const backends: LocalBackendId[] = ["reference", "wasm"];
 
 describe.each(backends)("on the %s backend", (backend) => {
@@ -117,24 +149,10 @@ describe.each(backends)("on the %s backend", (backend) => {
     const trainerBackend =
       backend === "wasm" ? await createWasmBackend({ threads: 2 }) : createReferenceBackend();
     const trainer = await loadPolicy(first.dir, trainerBackend);
-    const ids = [...request.promptIds, ...sampled.ids];
-    const prompt = request.promptIds.length;
-    const pass = await trainer.forward(
-      {
-        tokenIds: Int32Array.from(ids),
-        positions: Int32Array.from(ids.keys()),
-        parentRows: Int32Array.from(ids, (_, row) => row - 1),
-        segmentStarts: Int32Array.of(0),
-        segmentParents: Int32Array.of(-1),
-      },
-      {
-        rows: Int32Array.from(sampled.ids, (_, i) => prompt + i - 1),
-        targetIds: Int32Array.from(sampled.ids),
-      },
-      { temperature: request.sampling.temperature, keepForBackward: false },
+    const { temperature } = request.sampling;
+    expect(await trainerLogprobs(trainer, request.promptIds, sampled.ids, temperature)).toEqual(
+      sampled.logprobs,
     );
-    expect([...pass.logprobs]).toEqual(sampled.logprobs);
-    pass.free();
     await trainerBackend[Symbol.asyncDispose]();
   });
 
@@ -167,6 +185,38 @@ describe.each(backends)("on the %s backend", (backend) => {
     expect(c).toEqual(await collect(engine, request));
     await engine[Symbol.asyncDispose]();
   });
+});
+
+test("a model of the demo's size gives the same bits on one thread, on two in a worker, and in training", async () => {
+  const config = { ...smallConfig, ...demoSize };
+  const folder = await createModelFolder(5, config);
+  const random = createRandom(2);
+  const ids = (count: number): number[] =>
+    Array.from({ length: count }, () => random.integer(config.vocabularySize));
+  const shared = ids(300);
+  const requests = Array.from({ length: 5 }, (_, i) => ({
+    ...requestsOf(1)[0],
+    promptIds: [...shared, ...ids(i)],
+    seed: i,
+    maxTokens: 8,
+    stopIds: [],
+  }));
+  const one = await createLocalEngine({ modelDir: folder.dir, slots: 1024, inProcess: true });
+  const two = await createLocalEngine({ modelDir: folder.dir, slots: 1024, threads: 2 });
+  const sampled = await Promise.all(requests.map((request) => collect(one, request)));
+  expect(await Promise.all(requests.map((request) => collect(two, request)))).toEqual(sampled);
+  expect(two.host.threads).toBe(2);
+  await one[Symbol.asyncDispose]();
+  await two[Symbol.asyncDispose]();
+  const backend = await createWasmBackend({ threads: 2 });
+  const trainer = await loadPolicy(folder.dir, backend);
+  for (const [i, { promptIds }] of requests.entries()) {
+    expect(await trainerLogprobs(trainer, promptIds, sampled[i].ids, 1)).toEqual(
+      sampled[i].logprobs,
+    );
+  }
+  await backend[Symbol.asyncDispose]();
+  await folder.remove();
 });
 
 describe("in its worker thread", () => {

@@ -22,6 +22,15 @@ export const smallConfig: ModelConfig = {
   tiedEmbeddings: true,
 };
 
+/** The shape of the demo's policy; large enough that the WASM backend uses its threads. */
+export const demoSize: Partial<ModelConfig> = {
+  vocabularySize: 2048,
+  width: 128,
+  intermediateWidth: 384,
+  layers: 4,
+  headWidth: 32,
+};
+
 /** A folder that removes itself. */
 export interface ModelFolder {
   readonly dir: string;
