@@ -70,7 +70,7 @@ export interface TrainablePolicy {
     options: { readonly temperature: number; readonly keepForBackward: boolean },
   ): Promise<ForwardPass>;
   /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping.
-   * @throws {GimbalError} `non-finite` when the gradient is; nothing is changed then. */
+   * @throws {GimbalError} `non-finite` when the gradient is: it is cleared, weights and optimiser state stay. */
   update(options: UpdateOptions): Promise<{ readonly gradientNorm: number }>;
   /** Writes model.safetensors and config.json (Hugging Face names), and optimizer.safetensors when asked.
    * Files appear complete or not at all. */

@@ -2,7 +2,7 @@
  * One AdamW update of all parameters with clipping by the global norm.
  *
  * Law: parameters are visited in a fixed order; weight decay touches matrices, never norm weights; a non-finite
- * gradient changes nothing.
+ * gradient changes neither weights nor optimiser state, and is cleared.
  */
 import { GimbalError } from "@gimbal-rl/core";
 import type { Backend } from "../backend.js";
@@ -27,6 +27,7 @@ export async function applyUpdate(
   const norm = Math.sqrt((await backend.read(squares))[0]);
   backend.free(squares);
   if (!Number.isFinite(norm)) {
+    for (const parameter of parameters) backend.fill(gradientOf(backend, parameter), 0);
     throw new GimbalError(
       "non-finite",
       `Found a gradient norm of ${norm}; weights are unchanged. Lower the learning rate or resume an earlier checkpoint.`,

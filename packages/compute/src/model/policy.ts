@@ -67,7 +67,7 @@ class PolicyOverBackend implements ModelPolicy {
     return this.#step;
   }
 
-  forward(
+  async forward(
     trie: TokenTrie,
     terms: Pick<LossTerms, "rows" | "targetIds">,
     options: { readonly temperature: number; readonly keepForBackward: boolean },

@@ -162,7 +162,7 @@ class TriePass implements ForwardPass {
     return this;
   }
 
-  backward(gradLogprobs: Float32Array): Promise<void> {
+  async backward(gradLogprobs: Float32Array): Promise<void> {
     if (this.#state !== "kept") {
       throw new GimbalError(
         "bad-usage",
@@ -203,7 +203,6 @@ class TriePass implements ForwardPass {
     backend.embedBackward(gradientOf(backend, embedding), grad, this.#ids, config.width);
     workspace.give(grad);
     this.free();
-    return Promise.resolve();
   }
 
   free(): void {
@@ -223,7 +222,7 @@ class TriePass implements ForwardPass {
 }
 
 /** Runs a trie through the model and reads the log-probabilities of the terms. */
-export function runTriePass(
+export async function runTriePass(
   context: LayerContext,
   parameters: ModelParameters,
   rope: RopeTable,
@@ -232,12 +231,12 @@ export function runTriePass(
   options: PassOptions,
 ): Promise<ForwardPass> {
   if (terms.rows.length === 0) {
-    return Promise.resolve({
+    return {
       rows: trie.tokenIds.length,
       logprobs: new Float32Array(0),
       backward: () => Promise.resolve(),
       free: () => undefined,
-    });
+    };
   }
   return new TriePass(context, parameters, rope, trie, terms, options).finishForward();
 }
