@@ -54,6 +54,7 @@ export class CallRun {
   /** Why it was stopped, as the clients should see it. */
   #stopped: GimbalError | null = null;
   #cancelGrace: () => void = () => {};
+  #cancelHeaders: () => void = () => {};
   #lastTokenAtMs: number;
 
   constructor(init: CallRunInit) {
@@ -109,7 +110,7 @@ export class CallRun {
   async #run(): Promise<void> {
     const { core, session, prepared } = this.#init;
     const { stream } = prepared.request;
-    const cancelHeaders = core.clock.schedule(stream ? core.earlyHeadersMs : plainHeadersMs, () =>
+    this.#cancelHeaders = core.clock.schedule(stream ? core.earlyHeadersMs : plainHeadersMs, () =>
       this.#openOutput(),
     );
     let leaveGate: () => void = () => {};
@@ -130,7 +131,7 @@ export class CallRun {
     if (reason === "aborted")
       failure ??= new GimbalError("aborted", "The engine stopped the call.");
     cancelWatch();
-    cancelHeaders();
+    this.#cancelHeaders();
     leaveGate();
     this.#cancelGrace();
     const turn = this.#finishTurn(reason, failure);
@@ -205,6 +206,7 @@ export class CallRun {
 
   #openOutput(): void {
     if (this.output.head !== null) return;
+    this.#cancelHeaders();
     if (this.#init.prepared.request.stream) {
       this.output.start({ status: 200, headers: this.#writer.headers });
       this.output.write(this.#writer.start());

@@ -30,6 +30,8 @@ import { defaultVolatileRules } from "./volatile-rules.js";
 
 /** Longest wait for records to be stored when a gateway is disposed. */
 const disposeWaitMs = 10_000;
+/** Longest wait for clients to take their last bytes when a gateway is disposed. */
+const flushWaitMs = 1000;
 
 /** A running gateway. */
 export interface Gateway {
@@ -142,6 +144,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   );
   const controlGuard = guardConnections(controlServer, limits.maxIdleConnections, () => {});
   const host = options.host ?? "127.0.0.1";
+  /** Requests being answered, on both servers. */
+  const answering = new Set<Promise<void>>();
 
   const gateway: Gateway = {
     url: "",
@@ -197,32 +201,46 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       dataServer.close();
       controlServer.close();
       const reason = new GimbalError("unavailable", "The gateway is shutting down.");
-      const stopped = Promise.all(sessions.all().map((session) => stopRuns(session, reason)));
-      let cancel = (): void => {};
-      const waited = new Promise<void>((resolve) => {
-        cancel = systemTimerClock.schedule(disposeWaitMs, resolve);
-      });
-      await Promise.race([stopped, waited]);
-      cancel();
+      const all = sessions.all();
+      for (const session of all) sessions.close(session);
+      const stopped = Promise.all(all.map((session) => stopRuns(session, reason)));
+      await settledWithin(stopped, disposeWaitMs);
+      await settledWithin(Promise.all(answering), flushWaitMs);
       dataGuard.destroyAll();
       controlGuard.destroyAll();
+      await settledWithin(Promise.all(answering), flushWaitMs);
     },
   };
 
-  serveRequests(dataServer, createDataHandler(core, dataGuard));
-  serveRequests(controlServer, createControlHandler(gateway, controlToken));
+  serveRequests(dataServer, answering, createDataHandler(core, dataGuard));
+  serveRequests(controlServer, answering, createControlHandler(gateway, controlToken));
   return open(gateway, options, host, { dataServer, controlServer });
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 type HttpServer = ReturnType<typeof createServer>;
 
-function serveRequests(server: HttpServer, handler: Handler): void {
+/** Waits for work, but not longer than this in real time: a fake clock must not be able to hang a shutdown. */
+async function settledWithin(work: Promise<unknown>, limitMs: number): Promise<void> {
+  let cancel = (): void => {};
+  const waited = new Promise<void>((resolve) => {
+    cancel = systemTimerClock.schedule(limitMs, resolve);
+  });
+  await Promise.race([work, waited]);
+  cancel();
+}
+
+function serveRequests(server: HttpServer, answering: Set<Promise<void>>, handler: Handler): void {
   server.on("request", (request, response) => {
     // A client that vanishes raises errors on both streams; the handlers see the close event.
     request.on("error", () => {});
     response.on("error", () => {});
-    handler(request, response).catch(() => response.destroy());
+    const answer = handler(request, response)
+      .catch(() => {
+        response.destroy();
+      })
+      .finally(() => answering.delete(answer));
+    answering.add(answer);
   });
   server.on("upgrade", (_request, socket: Duplex) => {
     socket.on("error", () => {});

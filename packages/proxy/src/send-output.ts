@@ -49,6 +49,12 @@ export async function sendOutput(
       signal();
     });
   };
+  const flushed = (): Promise<boolean> => {
+    // A client that stops reading before the last byte must not hold the answer for ever.
+    cancelTimer();
+    cancelTimer = clock.schedule(stalledClientMs, () => response.destroy());
+    return finished;
+  };
   let next = 0;
   try {
     arm();
@@ -65,15 +71,17 @@ export async function sendOutput(
         next = output.chunks.length;
         beatDue = false;
         // The last piece travels with the end of the response: one packet less.
-        if (output.end === "complete") response.end(text);
-        else canWrite = response.write(text);
+        if (output.end === "complete") {
+          response.end(text);
+          return await flushed();
+        }
+        canWrite = response.write(text);
         arm();
-        if (output.end !== "complete") continue;
-        return await finished;
+        continue;
       }
       if (canWrite && output.end === "complete") {
         response.end();
-        return await finished;
+        return await flushed();
       }
       if (canWrite && output.end === "cut") {
         response.destroy();

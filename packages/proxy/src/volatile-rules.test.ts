@@ -1,6 +1,10 @@
 import type { Conversation } from "@gimbal-rl/core";
 import { describe, expect, it } from "vitest";
-import { defaultVolatileRules, stabiliseConversation, type VolatileRule } from "./volatile-rules.js";
+import {
+  defaultVolatileRules,
+  stabiliseConversation,
+  type VolatileRule,
+} from "./volatile-rules.js";
 
 const conversationOf = (system: string, user: string, assistant: string): Conversation => ({
   messages: [
@@ -22,11 +26,19 @@ describe("volatile rules", () => {
   it("make two runs that differ only in paths and hashes equal, and list what they replaced once", () => {
     const rules = [...defaultVolatileRules, paths];
     const a = stabiliseConversation(
-      conversationOf("x-anthropic-billing-header: cc=1; h=ab\nBe kind.", "/tmp/w-1 and /tmp/w-1", "ok"),
+      conversationOf(
+        "x-anthropic-billing-header: cc=1; h=ab\nBe kind.",
+        "/tmp/w-1 and /tmp/w-1",
+        "ok",
+      ),
       rules,
     );
     const b = stabiliseConversation(
-      conversationOf("x-anthropic-billing-header: cc=2; h=cd\nBe kind.", "/tmp/w-2 and /tmp/w-2", "ok"),
+      conversationOf(
+        "x-anthropic-billing-header: cc=2; h=cd\nBe kind.",
+        "/tmp/w-2 and /tmp/w-2",
+        "ok",
+      ),
       rules,
     );
     expect(a.conversation).toEqual(b.conversation);

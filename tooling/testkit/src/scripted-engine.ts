@@ -117,11 +117,10 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
     }
     const logprobs = turn.logprobs ?? scriptedLogprobs(ids);
     const chunkSize = turn.chunkSize ?? 1;
+    const waited = turn.wait === undefined ? null : Promise.race([turn.wait, untilAborted(signal)]);
     for (let i = 0; i <= ids.length; i += chunkSize) {
       if (turn.error !== undefined && i >= (turn.errorAfter ?? 0)) throw turn.error;
-      if (turn.wait !== undefined && i >= (turn.waitAfter ?? 0)) {
-        await Promise.race([turn.wait, untilAborted(signal)]);
-      }
+      if (waited !== null && i >= (turn.waitAfter ?? 0)) await waited;
       if (signal.aborted) {
         yield { type: "generate-end", reason: "aborted", cachedTokens: 0 };
         return;
