@@ -118,6 +118,17 @@ test("log-probabilities are not needed when they are not required", () => {
   expect(sft.fidelity.coverage).toBe(1);
 });
 
+test("a call that sampled nothing ends no branch, and the call before it still does", () => {
+  const calls = [
+    makeCall(0, { promptIds: [9], sampledIds: [] }),
+    makeCall(1, { promptIds: [1], sampledIds: [2] }),
+    makeCall(2, { promptIds: [1, 2, 3], sampledIds: [] }),
+  ];
+  const { branches, fidelity } = buildTrajectory(attemptId, calls);
+  expect(branches.map((branch) => branch.callIds)).toEqual([["call-1"]]);
+  expect(fidelity).toMatchObject({ calls: 3, coverage: 1 });
+});
+
 test("a rule leaves calls out for its own reason", () => {
   const calls = [
     makeCall(0, { promptIds: [1], sampledIds: [2], model: "small" }),
