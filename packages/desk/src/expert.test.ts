@@ -7,7 +7,7 @@ import { editCall, readCall } from "./expert-turn.js";
 import { simulateDeskGrading } from "./simulate-grading.js";
 import { createDeskTasks } from "./tasks.js";
 
-describe("the scripted expert", () => {
+describe("the scripted expert", { timeout: 30_000 }, () => {
   it("solves every task of every split", () => {
     fc.assert(
       fc.property(fc.nat(), fc.constantFrom(...allSplits), (seed, split) => {

@@ -4,6 +4,9 @@ import { createDeskTasks, deskFamilies, simulateDeskGrading } from "../src/index
 import { type Changed, cheats, hostileSources, solution, tampering } from "./cheats.js";
 import { grade } from "./grade.js";
 
+// Each grading of fix-operator starts node; on a busy machine that takes seconds.
+const processes = { timeout: 60_000 };
+
 function tasksOf(name: string, trained: boolean, count: number): Task[] {
   const split = trained ? "train" : "heldout-family";
   return createDeskTasks({ split, seed: 8, count, families: [name] });
@@ -19,8 +22,8 @@ function after(task: Task, changed: Changed): Record<string, string> {
 }
 
 for (const { name, trained } of deskFamilies) {
-  const count = name === "fix-operator" ? 2 : 12;
-  describe(`an agent on ${name}`, () => {
+  const count = name === "fix-operator" ? 1 : 8;
+  describe(`an agent on ${name}`, processes, () => {
     const tasks = tasksOf(name, trained, count);
 
     it("scores 1 for the honest solution, whatever else it did to protected files", async () => {
@@ -41,7 +44,7 @@ for (const { name, trained } of deskFamilies) {
   });
 }
 
-describe("an agent on fix-operator", () => {
+describe("an agent on fix-operator", processes, () => {
   const [task] = tasksOf("fix-operator", true, 1);
   if (task === undefined) throw new Error("no task");
   const [path = ""] = Object.keys(solution(task));
