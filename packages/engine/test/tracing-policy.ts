@@ -27,8 +27,6 @@ interface TracingCache extends KeyValueCache {
 /** What the tracing policy was asked to do. */
 export interface TracingPolicy extends DecodablePolicy {
   readonly counts: { steps: number; rows: number; maxRows: number };
-  /** Rows computed for each (prefix, token), by hash; a value above 1 is a row computed more than once. */
-  readonly computed: Map<number, number>;
   /** Changes the logits, as other weights would. */
   salt: number;
   /** Thrown by the next step, once. */
@@ -36,11 +34,7 @@ export interface TracingPolicy extends DecodablePolicy {
 }
 
 /** Logits of the token after `prefix`. */
-export function traceLogits(
-  prefix: readonly number[],
-  salt: number,
-  vocabulary: number,
-): Float32Array {
+function traceLogits(prefix: readonly number[], salt: number, vocabulary: number): Float32Array {
   const random = createRandom(hashToSeed(salt, prefix));
   return Float32Array.from({ length: vocabulary }, () => random.next() * 6);
 }
@@ -61,12 +55,10 @@ export function createTracingPolicy(vocabularySize = 13, maxPositions = 4096): T
     tiedEmbeddings: true,
   };
   const counts = { steps: 0, rows: 0, maxRows: 0 };
-  const computed = new Map<number, number>();
   const policy: TracingPolicy = {
     config,
     backend: createTracingBackend(),
     counts,
-    computed,
     salt: 1,
     nextFailure: null,
     allocateCaches: (slots) => {
@@ -92,10 +84,6 @@ export function createTracingPolicy(vocabularySize = 13, maxPositions = 4096): T
         cache.positions[slots[row]] = positions[row];
       });
       const prefixes = readPrefixes(cache, plan, positions);
-      prefixes.forEach((prefix) => {
-        const key = hashToSeed(policy.salt, prefix);
-        computed.set(key, (computed.get(key) ?? 0) + 1);
-      });
       const logits = new Float32Array(logitRows.length * vocabularySize);
       logitRows.forEach((row, i) => {
         logits.set(traceLogits(prefixes[row], policy.salt, vocabularySize), i * vocabularySize);

@@ -49,7 +49,7 @@ export async function loadModel(options: HostOptions): Promise<LoadedModel> {
 }
 
 /** As many slots as fit the cache's bytes, from 1024 to 65536. */
-export function defaultSlots(config: ModelConfig): number {
+function defaultSlots(config: ModelConfig): number {
   const bytesPerSlot = config.layers * 2 * config.keyValueHeads * config.headWidth * 4;
   return Math.max(1024, Math.min(65_536, Math.floor(cacheBytes / bytesPerSlot)));
 }

@@ -80,7 +80,7 @@ export async function drawAll(
 }
 
 /** Whether a sampling keeps only some candidates. Greedy sampling never does: the first maximum always stays. */
-export function isTruncated({ temperature, topP, topK }: SamplingParameters): boolean {
+function isTruncated({ temperature, topP, topK }: SamplingParameters): boolean {
   return temperature > 0 && (topK > 0 || topP < 1);
 }
 

@@ -84,29 +84,32 @@ const sampling = fc.constantFrom(
   { temperature: 1.3, topP: 0.8, topK: 5 },
 );
 
+/** At most 144 slots each. */
 const anyRequest: fc.Arbitrary<GenerateRequest> = fc.record({
   promptIds: fc
     .tuple(
       fc.constantFrom(0, 5, 17, 40),
-      fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 9 }),
+      fc.integer({ min: 3, max: 5 }),
+      fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 23 }),
     )
-    .map(([shared, own]) => [...new Array(shared).fill(3), 1, ...own]),
-  maxTokens: fc.integer({ min: 1, max: 40 }),
+    .map(([length, shared, own]) => [...new Array(length).fill(shared), 1, ...own]),
+  maxTokens: fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constant(80)),
   sampling,
-  stopIds: fc.constantFrom([0], [], [4, 5]),
+  stopIds: fc.constantFrom([], [], [], [4, 5]),
   seed: fc.integer({ min: 0, max: 3 }),
   sessionId: fc.constantFrom("a", "b", "c").map((id) => asId<SessionId>(id)),
 });
 
 test("a call gives the same ids and log-probability bits alone and in any crowd, order, chunking and cache", async () => {
+  const seen = { evictedRows: 0, preemptions: 0, recomputedRows: 0, reusedRows: 0 };
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ request: anyRequest, stepsBefore: fc.integer({ min: 0, max: 4 }) }), {
         minLength: 1,
-        maxLength: 9,
+        maxLength: 12,
       }),
       fc.record({
-        slots: fc.integer({ min: 95, max: 220 }),
+        slots: fc.integer({ min: 145, max: 240 }),
         prefillRows: fc.integer({ min: 1, max: 70 }),
         maxRunning: fc.integer({ min: 1, max: 6 }),
       }),
@@ -123,10 +126,21 @@ test("a call gives the same ids and log-probability bits alone and in any crowd,
           const { cachedTokens: _cached, ...expected } = await alone(request);
           expect(results[i]).toMatchObject(expected);
         }
+        const stats = scheduler.stats();
+        for (const name of [
+          "evictedRows",
+          "preemptions",
+          "recomputedRows",
+          "reusedRows",
+        ] as const) {
+          seen[name] += stats[name];
+        }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 70 },
   );
+  // The runs met everything that could have changed a result.
+  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0);
 });
 
 test("each unique prompt row is computed once, also when equal prompts arrive together", async () => {
