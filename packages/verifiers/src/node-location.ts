@@ -1,0 +1,26 @@
+/**
+ * Where grading finds Node. The caller says it; nothing here reads the environment.
+ */
+
+/** See {@link locateNode}. */
+export interface NodeLocation {
+  /** What to start. */
+  readonly executable: string;
+  /** `PATH` inside. */
+  readonly path: string;
+  /** Host folders that must be visible for it. */
+  readonly readOnlyPaths: readonly string[];
+}
+
+const systemPath = "/usr/local/bin:/usr/bin:/bin";
+
+/** @param nodePath - Host path of the binary; undefined = the one on the sandbox's own PATH. */
+export function locateNode(nodePath: string | undefined): NodeLocation {
+  if (nodePath === undefined) return { executable: "node", path: systemPath, readOnlyPaths: [] };
+  const folder = nodePath.slice(0, nodePath.lastIndexOf("/"));
+  return {
+    executable: nodePath,
+    path: `${folder}:${systemPath}`,
+    readOnlyPaths: folder.startsWith("/usr/") ? [] : [folder],
+  };
+}

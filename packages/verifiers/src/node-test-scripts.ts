@@ -1,0 +1,61 @@
+/**
+ * The two scripts that run inside a grading copy for `node-tests-pass`.
+ *
+ * Laws: nothing that the graded code prints counts, because results are one line that begins with a nonce the code
+ * never sees (read and deleted before any of it is loaded); the reporter works once; assertions are frozen first.
+ * What this cannot stop is code that searches its own process's memory or rewrites Node's stream internals: a task that
+ * expects such an agent uses `command-succeeds` with the code in a child process.
+ */
+
+/** Name of the test by which the driver makes Node start its reporter. */
+export const startTestName = "gimbal:start";
+
+/** `reporter.mjs`. Plain index assignment: array methods can be replaced by the graded code. */
+export const reporterScript: string = `import { readFileSync, unlinkSync, writeSync } from "node:fs";
+const file = new URL("./nonce", import.meta.url);
+const nonce = readFileSync(file, "utf8");
+unlinkSync(file);
+const { stringify } = JSON;
+const write = writeSync;
+let start;
+export const started = new Promise((resolve) => { start = resolve; });
+let used = false;
+export default async function* report(source) {
+  if (used) return;
+  used = true;
+  start();
+  const results = [];
+  const names = [];
+  for await (const { type, data } of source) {
+    if (type === "test:start") {
+      names.length = data.nesting;
+      names[data.nesting] = data.name;
+    } else if (type === "test:pass" || type === "test:fail") {
+      let path = "";
+      for (let i = 0; i < data.nesting; i += 1) path += names[i] + " > ";
+      const skipped = data.skip !== undefined && data.skip !== false;
+      const todo = data.todo !== undefined && data.todo !== false;
+      results[results.length] = {
+        name: path + data.name,
+        type: data.details && data.details.type === "suite" ? "suite" : "test",
+        status: skipped || todo ? "skip" : type === "test:pass" ? "pass" : "fail",
+        message: type === "test:fail" ? String((data.details.error && (data.details.error.cause?.message ?? data.details.error.message)) ?? "") : "",
+      };
+    }
+  }
+  write(1, "\\n" + nonce + stringify(results) + "\\n");
+}
+`;
+
+/** `driver.mjs`. Loads the test files one after another in one process. */
+export const driverScript: string = `import assert from "node:assert";
+import { resolve } from "node:path";
+import nodeTest from "node:test";
+import { pathToFileURL } from "node:url";
+import { started } from "./reporter.mjs";
+void nodeTest.mock; void nodeTest.snapshot;
+for (const value of [assert, assert.strict, nodeTest]) Object.freeze(value);
+await nodeTest.test(${JSON.stringify(startTestName)}, () => {});
+await started;
+for (const file of process.argv.slice(2)) await import(pathToFileURL(resolve(file)).href);
+`;
