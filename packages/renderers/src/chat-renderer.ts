@@ -107,10 +107,11 @@ export function loadRenderer(source: RendererSource): Renderer {
     stopIds,
     knowledge,
     format: turnFormat(writer, templateText),
-    fingerprint: {
+    // Hashing megabytes takes longer than all the rest, and most callers never look.
+    fingerprint: () => ({
       template: sha256Hex(templateText),
       tokenizer: sha256Hex(source.tokenizerJson),
-    },
+    }),
   });
 }
 
@@ -144,7 +145,7 @@ interface ChatRendererParts {
   readonly stopIds: readonly number[];
   readonly knowledge: TurnKnowledge;
   readonly format: TurnFormat;
-  readonly fingerprint: Renderer["fingerprint"];
+  readonly fingerprint: () => Renderer["fingerprint"];
 }
 
 class ChatRenderer implements Renderer {
@@ -152,16 +153,20 @@ class ChatRenderer implements Renderer {
   readonly tokenizer: LoadedTokenizer;
   readonly stopIds: readonly number[];
   readonly deltaSupport: Renderer["deltaSupport"];
-  readonly fingerprint: Renderer["fingerprint"];
   private readonly parts: ChatRendererParts;
+  private fingerprintCache: Renderer["fingerprint"] | null = null;
 
   constructor(parts: ChatRendererParts) {
     this.id = parts.id;
     this.tokenizer = parts.writer.tokenizer;
     this.stopIds = parts.stopIds;
     this.deltaSupport = parts.knowledge.delta;
-    this.fingerprint = parts.fingerprint;
     this.parts = parts;
+  }
+
+  get fingerprint(): Renderer["fingerprint"] {
+    this.fingerprintCache ??= this.parts.fingerprint();
+    return this.fingerprintCache;
   }
 
   render(conversation: Conversation): RenderedPrompt {

@@ -87,6 +87,7 @@ export function learnTurns(writer: PromptWriter): TurnKnowledge {
   } catch (error) {
     return unsupported(error instanceof Error ? error.message : String(error));
   }
+  keepsHistory &&= reasoningIsKept(writer);
   return { endOfTurn, delta: { supported: true, reason: null, keepsHistory } };
 }
 
@@ -122,6 +123,19 @@ function historyIsKept(
   const joined = pieces.flatMap((piece) => writer.encode(piece));
   const atOnce = writer.encode(whole);
   return joined.length === atOnce.length && joined.every((id, index) => id === atOnce[index]);
+}
+
+/** Whether the reasoning of an earlier turn is still there when the user speaks again. */
+function reasoningIsKept(writer: PromptWriter): boolean {
+  const turn: AssistantMessage = {
+    role: "assistant",
+    parts: [
+      { type: "reasoning", text: sentinel },
+      { type: "text", text: "answer" },
+    ],
+  };
+  const messages = [textMessage("user", "probe"), turn, textMessage("user", "next")];
+  return writer.write({ messages, tools: [] }, true).text.includes(sentinel);
 }
 
 function toolResult(toolCallId: string, text: string): Message {

@@ -205,8 +205,7 @@ export class TurnTextParser {
       this.space += rest;
       return;
     }
-    this.flushSpace(out);
-    this.delta(out, body);
+    this.delta(out, this.space + body);
     this.space = rest.slice(body.length);
   }
 

@@ -3,7 +3,8 @@
  */
 import { readFileSync } from "node:fs";
 import { parseJsonText } from "@gimbal-rl/core";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { loadRenderer } from "../src/chat-renderer.js";
 import type { Renderer } from "../src/renderer.js";
 import { compileTemplate } from "../src/template.js";
 import {
@@ -13,6 +14,12 @@ import {
   type TemplateValue,
 } from "../src/template-values.js";
 import { loadQwen3, wireConversation } from "./support.js";
+import { tinySource } from "./tiny.js";
+
+beforeAll(() => {
+  loadQwen3();
+  loadQwen3({ enable_thinking: false });
+}, 60_000);
 
 const fixture = <T>(name: string): T =>
   JSON.parse(
@@ -42,6 +49,19 @@ describe("against Python", () => {
       const pieces = special.map((id) => decoder.push(id));
       expect(pieces.join("") + decoder.end()).toBe(expected);
       for (const piece of pieces) expect(piece.includes("\uFFFD")).toBe(false);
+    }
+  });
+
+  test("a byte-fallback tokenizer agrees too, whole and id by id", () => {
+    const { cases } = fixture<{ cases: { text: string; ids: number[]; decoded: string }[] }>(
+      "tiny-llama-encode.json",
+    );
+    const { tokenizer } = loadRenderer(tinySource("llama"));
+    for (const { text, ids } of cases) {
+      expect(tokenizer.encode(text, { allowSpecial: true }), JSON.stringify(text)).toEqual(ids);
+      if (ids.some((id) => id < 5)) continue;
+      const long = Array.from({ length: 20 }, () => ids).flat();
+      expect(tokenizer.decode(long).replaceAll(" ", "")).toBe(text.repeat(20).replaceAll(" ", ""));
     }
   });
 
