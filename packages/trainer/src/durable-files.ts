@@ -46,7 +46,7 @@ export async function appendFileSynced(path: string, data: string): Promise<void
 
 /** Replaces a file: complete or untouched. */
 export async function replaceFile(path: string, data: string): Promise<void> {
-  const temporary = `${path}.tmp-${process.pid}`;
+  const temporary = `${path}.tmp`;
   await writeSynced(temporary, data, "w");
   await rename(temporary, path);
   await syncFolder(dirname(path));
