@@ -12,6 +12,8 @@ import {
   type TaskId,
   type VerifierSpec,
 } from "@gimbal-rl/core";
+import { type FileExpectation, isProtectedPath } from "@gimbal-rl/verifiers";
+import { hiddenCaseName, hiddenCases } from "./hidden-cases.js";
 import { renderInstruction } from "./instruction.js";
 import type { DeskFamily, DeskMember } from "./member.js";
 import { type DeskSplit, memberKey } from "./split.js";
@@ -52,18 +54,19 @@ export function memberToTask(
 
 function verifierOf(member: DeskMember): VerifierSpec {
   const tests = Object.keys(member.gradingFiles);
-  const files: Record<string, { readonly equals: string }> = {};
-  for (const [path, text] of Object.entries(sortKeys({ ...member.files, ...member.wanted }))) {
-    const isProtected = member.protectedPaths.some(
-      (one) => one === path || (one.endsWith("/") && path.startsWith(one)),
-    );
-    // A repaired source may be written in another way; the hidden tests decide on it.
-    const isTested = tests.length > 0 && path in member.wanted;
-    if (!isProtected && !isTested) files[path] = { equals: text };
+  const files: Record<string, FileExpectation> = {};
+  for (const path of Object.keys(sortKeys({ ...member.files, ...member.wanted }))) {
+    const wanted = member.wanted[path];
+    if (wanted === undefined) {
+      if (!isProtectedPath(path, member.protectedPaths)) files[path] = { unchanged: true };
+      // A repaired source may be written in another way; the hidden tests decide on it.
+    } else if (tests.length === 0) files[path] = { normalised: wanted };
   }
-  const state: VerifierSpec = { kind: "file-state", options: { files } };
+  const state: VerifierSpec = { kind: "file-state-equals", options: { files } };
   if (tests.length === 0) return state;
-  const run: VerifierSpec = { kind: "node-tests", options: { files: tests } };
+  const cases = Object.values(member.gradingFiles).flatMap(hiddenCases);
+  const expected = Object.fromEntries(cases.map((one) => [hiddenCaseName(one), "pass"]));
+  const run: VerifierSpec = { kind: "node-tests-pass", options: { files: tests, expected } };
   return Object.keys(files).length === 0
     ? run
     : { kind: "all", options: { verifiers: [state, run] } };

@@ -5,17 +5,19 @@
  * form counts as wrong here, where the hidden tests would run it.
  */
 import type { Task, VerifierSpec } from "@gimbal-rl/core";
+import { buildGradingFiles } from "@gimbal-rl/verifiers";
+import { hiddenCases, hiddenSourcePath } from "./hidden-cases.js";
 import type { DeskFiles } from "./simulate-tool.js";
 
 type Gradable = Pick<Task, "files" | "protectedPaths" | "gradingFiles" | "verifier">;
 
-/** Whether the workspace is as the task wants it. Changes of protected paths are undone first. */
+/** Whether the workspace is as the task wants it. Changes of protected paths do not count. */
 export function simulateDeskGrading(task: Gradable, files: DeskFiles): boolean {
-  const isProtected = (path: string): boolean =>
-    task.protectedPaths.some((one) => one === path || (one.endsWith("/") && path.startsWith(one)));
-  const kept = Object.entries(files).filter(([path]) => !isProtected(path));
-  const original = Object.entries(task.files).filter(([path]) => isProtected(path));
-  return passes(task, task.verifier, Object.fromEntries([...kept, ...original]));
+  const paths = new Set([...Object.keys(task.files), ...Object.keys(files)]);
+  const differing = [...paths].filter((path) => files[path] !== task.files[path]);
+  const changed = Object.fromEntries(differing.map((path) => [path, files[path] ?? null]));
+  const copy = buildGradingFiles(task, { changed, refused: [] }).files;
+  return passes(task, task.verifier, copy);
 }
 
 function passes(task: Gradable, { kind, options }: VerifierSpec, files: DeskFiles): boolean {
@@ -23,21 +25,27 @@ function passes(task: Gradable, { kind, options }: VerifierSpec, files: DeskFile
     const parts = options.verifiers as readonly VerifierSpec[];
     return parts.every((one) => passes(task, one, files));
   }
-  if (kind === "node-tests") {
+  if (kind === "node-tests-pass") {
     return Object.values(task.gradingFiles).every((test) => passesHiddenTest(test, files));
   }
-  const wanted = options.files as Readonly<Record<string, { readonly equals: string }>>;
-  return Object.entries(wanted).every(([path, { equals }]) => files[path] === equals);
+  const wanted = options.files as Readonly<Record<string, { readonly normalised?: string }>>;
+  return Object.entries(wanted).every(([path, { normalised }]) =>
+    normalised === undefined
+      ? files[path] === task.files[path]
+      : files[path] !== undefined && trimLines(files[path]) === trimLines(normalised),
+  );
 }
 
-/** Applies the table of cases inside a hidden test of fix-operator. */
+function trimLines(text: string): string {
+  return text.replace(/[ \t\r]+$/gm, "").replace(/\n+$/, "");
+}
+
+/** Applies the table of cases inside a hidden test. */
 function passesHiddenTest(test: string, files: DeskFiles): boolean {
-  const path = /readFileSync\("([^"]+)"/.exec(test)?.[1] ?? "";
-  const table = /want\] of (\[.*\])\) \{$/m.exec(test)?.[1] ?? "[]";
-  const cases = JSON.parse(table) as readonly (readonly [string, number, number, number])[];
-  return cases.every(([name, a, b, want]) => {
+  const source = files[hiddenSourcePath(test)] ?? "";
+  return hiddenCases(test).every(([name, a, b, wanted]) => {
     const line = new RegExp(`^exports\\.${name} = \\(a, b\\) => a ([-+*/]) b;$`, "m");
-    const operator = line.exec(files[path] ?? "")?.[1] ?? "";
-    return { "+": a + b, "-": a - b, "*": a * b, "/": a / b }[operator] === want;
+    const operator = line.exec(source)?.[1] ?? "";
+    return { "+": a + b, "-": a - b, "*": a * b, "/": a / b }[operator] === wanted;
   });
 }

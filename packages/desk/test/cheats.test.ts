@@ -2,7 +2,7 @@ import type { Task } from "@gimbal-rl/core";
 import { describe, expect, it } from "vitest";
 import { createDeskTasks, deskFamilies, simulateDeskGrading } from "../src/index.js";
 import { type Changed, cheats, hostileSources, solution, tampering } from "./cheats.js";
-import { grade } from "./grade.js";
+import { grade, judge } from "./grade.js";
 
 // Each grading of fix-operator starts node; on a busy machine that takes seconds.
 const processes = { timeout: 60_000 };
@@ -44,6 +44,15 @@ for (const { name, trained } of deskFamilies) {
   });
 }
 
+describe("an agent on answer-log", () => {
+  it("may end the answer with a newline", async () => {
+    for (const task of tasksOf("answer-log", true, 4)) {
+      const changed = Object.entries(solution(task)).map(([path, text]) => [path, `${text}\n`]);
+      expect(await grade(task, Object.fromEntries(changed))).toBe(1);
+    }
+  });
+});
+
 describe("an agent on fix-operator", processes, () => {
   const [task] = tasksOf("fix-operator", true, 1);
   if (task === undefined) throw new Error("no task");
@@ -55,6 +64,12 @@ describe("an agent on fix-operator", processes, () => {
       expect(await grade(task, { [path]: source + (task.files[path] ?? "") })).toBe(0);
     });
   }
+
+  it("is told that it tampered when that was all", async () => {
+    const verdict = await judge(task, tampering(task));
+    expect(verdict.failureClass).toBe("tampered");
+    expect((await judge(task, {})).failureClass).toBe("no-change");
+  });
 
   it("may write the repaired function in another way", async () => {
     const text = solution(task)[path] ?? "";

@@ -1,54 +1,57 @@
 /**
- * The grading law of `core`, spelled out once more in its plainest form, independent of `@gimbal-rl/verifiers`: a
- * clean copy, the agent's diff without protected paths, the grading files, the verifier spec.
+ * Grades with the real verifiers, in a folder of this machine.
  */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Task, VerifierSpec } from "@gimbal-rl/core";
+import type { Sandbox, SandboxExit, Task, Verdict } from "@gimbal-rl/core";
+import { createVerifiers } from "@gimbal-rl/verifiers";
 import type { Changed } from "./cheats.js";
 
-export async function grade(task: Task, changed: Changed): Promise<number> {
-  const files = new Map(Object.entries(task.files));
-  for (const [path, text] of Object.entries(changed)) {
-    if (task.protectedPaths.some((one) => path === one || path.startsWith(one))) continue;
-    if (text === null) files.delete(path);
-    else files.set(path, text);
-  }
-  for (const [path, text] of Object.entries(task.gradingFiles)) files.set(path, text);
-  return (await passes(task.verifier, files)) ? 1 : 0;
+const verifiers = createVerifiers({ nodePath: process.execPath });
+
+/** The plainest sandbox: files in a folder, no isolation. `sandbox` has the same rank, so it cannot be used here. */
+const folderSandbox: Sandbox = {
+  level: "process",
+  async create({ files, homeFiles }) {
+    const root = await mkdtemp(join(tmpdir(), "desk-grade-"));
+    const [homeDir, workspaceDir] = [join(root, "home"), join(root, "workspace")];
+    const put = async (folder: string, path: string, text: string): Promise<void> => {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), text);
+    };
+    for (const [path, text] of Object.entries(homeFiles)) await put(homeDir, path, text);
+    for (const [path, text] of Object.entries(files)) await put(workspaceDir, path, text);
+    return {
+      level: "process",
+      homeDir,
+      workspaceDir,
+      writeHomeFile: (path, text) => put(homeDir, path, text),
+      run: ({ argv: [file = "", ...rest], env, timeoutMs, maxOutputBytes }) =>
+        new Promise<SandboxExit>((resolve) => {
+          const options = { cwd: workspaceDir, env, timeout: timeoutMs, maxBuffer: maxOutputBytes };
+          const child = execFile(file, rest, options, (error, stdout, stderr) => {
+            const endedBy = error?.killed === true ? "timeout" : "exit";
+            const { exitCode, signalCode: signal } = child;
+            const outputBytes = stdout.length + stderr.length;
+            const rest = { stdout, stderr, outputBytes, wallMs: 0, cpuMs: null };
+            resolve({ exitCode, signal, endedBy, ...rest });
+          });
+        }),
+      diff: async () => ({ changed: {}, refused: [] }),
+      [Symbol.asyncDispose]: () => rm(root, { recursive: true }),
+    };
+  },
+};
+
+export async function judge(task: Task, changed: Changed): Promise<Verdict> {
+  const verifier = verifiers.get(task.verifier.kind);
+  if (verifier === undefined) throw new Error(`No verifier of kind ${task.verifier.kind}`);
+  const input = { task, diff: { changed, refused: [] }, sandbox: folderSandbox };
+  return verifier.verify(input, AbortSignal.timeout(60_000));
 }
 
-async function passes(spec: VerifierSpec, files: ReadonlyMap<string, string>): Promise<boolean> {
-  if (spec.kind === "node-tests") return passesTests(spec.options.files as string[], files);
-  if (spec.kind === "file-state") {
-    const wanted = spec.options.files as Record<string, { readonly equals: string }>;
-    return Object.entries(wanted).every(([path, { equals }]) => files.get(path) === equals);
-  }
-  for (const one of spec.options.verifiers as VerifierSpec[]) {
-    if (!(await passes(one, files))) return false;
-  }
-  return true;
-}
-
-async function passesTests(
-  tests: readonly string[],
-  files: ReadonlyMap<string, string>,
-): Promise<boolean> {
-  const cwd = await mkdtemp(join(tmpdir(), "desk-grade-"));
-  try {
-    for (const [path, text] of files) {
-      await mkdir(dirname(join(cwd, path)), { recursive: true });
-      await writeFile(join(cwd, path), text);
-    }
-    return await new Promise((resolve) => {
-      const env = { PATH: process.env.PATH };
-      execFile(process.execPath, ["--test", ...tests], { cwd, env, timeout: 20_000 }, (error) => {
-        resolve(error === null);
-      });
-    });
-  } finally {
-    await rm(cwd, { recursive: true });
-  }
+export async function grade(task: Task, changed: Changed): Promise<number | null> {
+  return (await judge(task, changed)).score;
 }

@@ -1,10 +1,8 @@
 /**
  * fix-operator: `node check.js` names a file, a function and what it must give; the operator there is wrong.
- *
- * Law: the hidden tests run the source in an empty context, so that `process.exit`, patched globals or a changed
- * `check.js` cannot make them pass.
  */
 import { act, answerTo, bashCall, done, editCall, readCall, stuck } from "../expert-turn.js";
+import { type HiddenCase, hiddenTestText } from "../hidden-cases.js";
 import type { DeskFamily } from "../member.js";
 
 const operations = [
@@ -15,9 +13,6 @@ const operations = [
 ] as const;
 
 type Operation = (typeof operations)[number];
-
-/** Where the hidden tests of this family lie in the grading copy. */
-export const hiddenTestPath = "hidden/operators.test.js";
 
 /** Fix the operator that makes a check fail. */
 export const fixOperator: DeskFamily = {
@@ -59,7 +54,7 @@ export const fixOperator: DeskFamily = {
       files,
       wanted: { [path]: functionsText(repaired) },
       protectedPaths: ["check.js", "hidden/"],
-      gradingFiles: { [hiddenTestPath]: hiddenTestText(path, repaired) },
+      gradingFiles: { "hidden/operators.test.js": hiddenTestText(path, casesOf(repaired)) },
     };
   },
   next(_, observations) {
@@ -101,29 +96,13 @@ function checkText(path: string, name: string, operation: Operation): string {
   ].join("\n");
 }
 
-function hiddenTestText(
-  path: string,
-  functions: readonly (readonly [string, Operation])[],
-): string {
-  const cases = functions.flatMap(([name, operation]) =>
-    [
-      [12, 4],
-      [9, 3],
-      [20, 5],
-    ].map(([a = 0, b = 0]) => [name, a, b, operation.of(a, b)]),
+function casesOf(functions: readonly (readonly [string, Operation])[]): HiddenCase[] {
+  const numbers = [
+    [12, 4],
+    [9, 3],
+    [20, 5],
+  ] as const;
+  return functions.flatMap(([name, operation]) =>
+    numbers.map(([a, b]) => [name, a, b, operation.of(a, b)] as const),
   );
-  return [
-    `"use strict";`,
-    `const assert = require("node:assert");`,
-    `const { readFileSync } = require("node:fs");`,
-    `const { test } = require("node:test");`,
-    `const { runInNewContext } = require("node:vm");`,
-    `const source = readFileSync("${path}", "utf8");`,
-    `const code = "const exports = {};\\n" + source + "\\n;exports";`,
-    `const functions = runInNewContext(code, Object.create(null), { timeout: 1000 });`,
-    `for (const [name, a, b, want] of ${JSON.stringify(cases)}) {`,
-    `  test(name + " of " + a + " and " + b, () => assert.ok(functions[name](a, b) === want));`,
-    `}`,
-    "",
-  ].join("\n");
 }
