@@ -10,6 +10,7 @@ export type {
 } from "./backend.js";
 export { modelConfigToJson, parseModelConfig } from "./model/config.js";
 export {
+  type CreatePolicyOptions,
   createPolicy,
   loadPolicy,
   loadPolicyFromBytes,

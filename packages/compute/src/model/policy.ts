@@ -189,15 +189,31 @@ class PolicyOverBackend implements ModelPolicy {
   }
 }
 
+/** Options of {@link createPolicy}. */
+export interface CreatePolicyOptions {
+  /** Standard deviation of the initial embeddings. Default 0.02; about 1/sqrt(width) lets very small models find
+   * copying sooner, because a token's identity is then not drowned in the residual stream. */
+  readonly embeddingDeviation?: number;
+}
+
 /**
  * Creates a policy with seeded initial weights. The backend stays the caller's.
  * @throws {GimbalError} `model-invalid` for impossible shapes.
  */
-export function createPolicy(config: ModelConfig, backend: Backend, seed: number): ModelPolicy {
+export function createPolicy(
+  config: ModelConfig,
+  backend: Backend,
+  seed: number,
+  options: CreatePolicyOptions = {},
+): ModelPolicy {
   validateModelConfig(config);
   const policy = new PolicyOverBackend(config, modelConfigToJson(config), backend);
-  for (const parameter of policy.parameters.all)
-    writeWeight(backend, parameter, initialValues(parameter.spec, seed));
+  const { embedding } = policy.parameters;
+  for (const parameter of policy.parameters.all) {
+    const own = parameter === embedding ? options.embeddingDeviation : undefined;
+    const spec = own === undefined ? parameter.spec : { ...parameter.spec, initialDeviation: own };
+    writeWeight(backend, parameter, initialValues(spec, seed));
+  }
   return policy;
 }
 

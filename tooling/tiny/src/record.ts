@@ -1,0 +1,164 @@
+/**
+ * Stage 2: the scripted expert solves tasks through the real Pi and the real gateway; what the gateway captured becomes
+ * the demonstration. Runs that the verifier does not pass are not kept.
+ */
+import { mkdir } from "node:fs/promises";
+import {
+  asId,
+  type CapturedCall,
+  type PolicyVersion,
+  type SandboxLevel,
+  type SessionId,
+  systemClock,
+  type Task,
+} from "@gimbal-rl/core";
+import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
+import { openAiChat } from "@gimbal-rl/dialects";
+import { buildTrajectory } from "@gimbal-rl/graph";
+import { createGateway } from "@gimbal-rl/proxy";
+import { createTape } from "@gimbal-rl/renderers";
+import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
+import { collectGroups, loadCalls, planGroup, type SessionHost } from "@gimbal-rl/rollout";
+import { createMemoryStore } from "@gimbal-rl/store";
+import { createVerifiers } from "@gimbal-rl/verifiers";
+import {
+  type Demonstration,
+  type DemonstrationHeader,
+  writeDemonstrations,
+} from "./demonstration-file.js";
+import { createExpertEngine } from "./expert-engine.js";
+import { demonstrationsDir, modelDir } from "./paths.js";
+import { createPi } from "./pi.js";
+
+/** One set to record. */
+export interface RecordOptions {
+  readonly name: string;
+  readonly split: DeskSplit;
+  readonly seed: number;
+  readonly count: number;
+  readonly concurrency: number;
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+/** Every fourth run is at level `process`: there each run has other paths, so the policy learns to ignore them. */
+const processEvery = 4;
+
+/** Records a set and writes its fixture. */
+export async function recordDemonstrations(
+  options: RecordOptions,
+): Promise<{ readonly kept: number }> {
+  const { concurrency, count, name, seed, split } = options;
+  const tasks = createDeskTasks({ split, seed, count });
+  const kept: Demonstration[] = [];
+  let tools: DemonstrationHeader["tools"] = [];
+  let harnessVersion = "";
+  const renderer = await loadRendererFromFolder(modelDir);
+  const parts: readonly (readonly [SandboxLevel, Task[]])[] = [
+    ["namespace", tasks.filter((_, i) => i % processEvery !== 0)],
+    ["process", tasks.filter((_, i) => i % processEvery === 0)],
+  ];
+  let before = 0;
+  for (const [level, own] of parts) {
+    const { harness, sandbox } = await createPi(level);
+    harnessVersion = harness.version;
+    const store = createMemoryStore();
+    const taskOf = new Map<SessionId, Task>();
+    const engine = createExpertEngine({
+      tokenizer: renderer.tokenizer,
+      endOfTurnId: renderer.stopIds[0] ?? 0,
+      contextLength: 16_384,
+      taskOf: (sessionId) => taskOf.get(sessionId),
+    });
+    await using gateway = await createGateway({
+      engine,
+      renderer,
+      createTape,
+      dialects: [openAiChat],
+      store,
+      volatileRules: [],
+    });
+    const byId = new Map(own.map((task) => [task.taskId, task]));
+    const sessions: SessionHost = {
+      createSession: (spec) => {
+        const grant = gateway.createSession(spec);
+        const task = spec.taskId === undefined ? undefined : byId.get(spec.taskId);
+        if (task !== undefined) taskOf.set(grant.sessionId, task);
+        return grant;
+      },
+      closeSession: (sessionId) => gateway.closeSession(sessionId),
+    };
+    const plans = own.map((task) =>
+      planGroup({
+        label: name,
+        task,
+        size: 1,
+        runSeed: seed,
+        policyVersion: asId<PolicyVersion>("expert"),
+      }),
+    );
+    const collected = await collectGroups(
+      plans,
+      {
+        dependencies: {
+          sessions,
+          harness,
+          sandbox,
+          verifiers: createVerifiers(),
+          clock: systemClock,
+          model: "gimbal-tiny",
+          contextTokens: 16_384,
+          maxOutputTokens: 512,
+          maxOutputBytes: 4_000_000,
+          wallClockMs: 120_000,
+          temperature: 1,
+        },
+        store,
+        concurrency,
+        training: true,
+        onAttempt: (_, done) => options.onProgress(before + done, tasks.length),
+      },
+      new AbortController().signal,
+    );
+    before += own.length;
+    const records = collected.flatMap((group) => group.records);
+    const calls = await loadCalls(store, new Set(records.map((record) => record.sessionId)));
+    for (const { plan, records: ran } of collected) {
+      for (const record of ran) {
+        const own = calls.get(record.sessionId) ?? [];
+        const last = own.at(-1);
+        if (record.verdict.score !== 1 || last === undefined || last.message === null) {
+          process.stderr.write(
+            `not kept: ${plan.task.taskId} ${record.failureClass} ${JSON.stringify(record.verdict.evidence)} ${record.outcome.errorText ?? ""}\n`,
+          );
+          continue;
+        }
+        tools = last.conversation.tools;
+        kept.push(toDemonstration(plan.task, level, own, last));
+      }
+    }
+  }
+  await mkdir(demonstrationsDir, { recursive: true });
+  const { template, tokenizer } = renderer.fingerprint;
+  const header: DemonstrationHeader = {
+    ...{ format: 1, harness: "pi", harnessVersion, tokenizer, template, split, seed, tools },
+  };
+  await writeDemonstrations(`${demonstrationsDir}/${name}.jsonl.gz`, header, kept);
+  return { kept: kept.length };
+}
+
+function toDemonstration(
+  task: Task,
+  sandboxLevel: SandboxLevel,
+  calls: readonly CapturedCall[],
+  last: CapturedCall,
+): Demonstration {
+  const attemptId = last.attemptId;
+  if (attemptId === null || last.message === null) throw new RangeError("A call without attempt.");
+  return {
+    taskId: task.taskId,
+    family: task.family,
+    sandboxLevel,
+    messages: [...last.conversation.messages, last.message],
+    trajectory: buildTrajectory(attemptId, calls),
+  };
+}
