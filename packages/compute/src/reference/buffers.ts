@@ -10,6 +10,8 @@ import type { AttentionShape, IntTensor, KeyValueCache, Tensor } from "../backen
 export class ReferenceTensor implements Tensor {
   readonly length: number;
   data: Float32Array | null;
+  /** Whether `refreshWeight` was called since the last change; other backends keep packed copies. */
+  refreshed = false;
 
   constructor(length: number) {
     this.length = length;
@@ -53,6 +55,24 @@ function refuse(): never {
 /** The floats of a live reference tensor. @throws `shape-mismatch`. */
 export function floatsOf(tensor: Tensor): Float32Array {
   return tensor instanceof ReferenceTensor && tensor.data !== null ? tensor.data : refuse();
+}
+
+/** The floats of a tensor that the caller changes as a whole: a weight must be refreshed afterwards. */
+export function changedFloatsOf(tensor: Tensor): Float32Array {
+  if (tensor instanceof ReferenceTensor) tensor.refreshed = false;
+  return floatsOf(tensor);
+}
+
+/** The floats of a refreshed linear weight. @throws `shape-mismatch` when it changed since. */
+export function weightOf(tensor: Tensor): Float32Array {
+  if (tensor instanceof ReferenceTensor && !tensor.refreshed) {
+    throw new GimbalError(
+      "shape-mismatch",
+      "Found a linear weight that changed; expected refreshWeight before its next use.",
+      { boundary: "compute" },
+    );
+  }
+  return floatsOf(tensor);
 }
 
 /** The integers of a live reference tensor. @throws `shape-mismatch`. */

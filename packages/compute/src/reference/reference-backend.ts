@@ -17,12 +17,14 @@ import type {
 import { attentionBackwardKernel, attentionKernel } from "./attention-kernel.js";
 import {
   cacheOf,
+  changedFloatsOf,
   expectLengths,
   floatsOf,
   intsOf,
   ReferenceCache,
   ReferenceIntTensor,
   ReferenceTensor,
+  weightOf,
 } from "./buffers.js";
 import {
   linearBackwardInputKernel,
@@ -71,7 +73,7 @@ class ReferenceBackend implements Backend {
   }
 
   write(target: Tensor, values: Float32Array, offset = 0): void {
-    floatsOf(target).set(values, offset);
+    changedFloatsOf(target).set(values, offset);
   }
 
   read(source: Tensor, offset = 0, length: number = source.length - offset): Promise<Float32Array> {
@@ -79,12 +81,12 @@ class ReferenceBackend implements Backend {
   }
 
   fill(target: Tensor, value: number): void {
-    floatsOf(target).fill(value);
+    changedFloatsOf(target).fill(value);
   }
 
   copy(target: Tensor, source: Tensor): void {
     expectLengths("copy", ["source", source.length, target.length]);
-    floatsOf(target).set(floatsOf(source));
+    changedFloatsOf(target).set(floatsOf(source));
   }
 
   embed(out: Tensor, table: Tensor, ids: IntTensor, width: number): void {
@@ -159,6 +161,7 @@ class ReferenceBackend implements Backend {
 
   refreshWeight(weight: Tensor, outputs: number, inputs: number): void {
     expectLengths("refreshWeight", ["weight", weight.length, outputs * inputs]);
+    if (weight instanceof ReferenceTensor) weight.refreshed = true;
   }
 
   linear(
@@ -178,7 +181,7 @@ class ReferenceBackend implements Backend {
     linearKernel(
       floatsOf(out),
       floatsOf(x),
-      floatsOf(weight),
+      weightOf(weight),
       outputs,
       inputs,
       bias === undefined ? null : floatsOf(bias),
@@ -200,7 +203,7 @@ class ReferenceBackend implements Backend {
     linearBackwardInputKernel(
       floatsOf(gradX),
       floatsOf(gradOut),
-      floatsOf(weight),
+      weightOf(weight),
       outputs,
       inputs,
     );
@@ -344,7 +347,7 @@ class ReferenceBackend implements Backend {
 
   addScaled(target: Tensor, source: Tensor, scale: number): void {
     expectLengths("addScaled", ["source", source.length, target.length]);
-    const [to, from] = [floatsOf(target), floatsOf(source)];
+    const [to, from] = [changedFloatsOf(target), floatsOf(source)];
     for (let i = 0; i < to.length; i += 1) to[i] += scale * from[i];
   }
 
@@ -444,7 +447,7 @@ class ReferenceBackend implements Backend {
       ["secondMoment", secondMoment.length, weight.length],
     );
     adamWKernel(
-      floatsOf(weight),
+      changedFloatsOf(weight),
       floatsOf(gradient),
       floatsOf(firstMoment),
       floatsOf(secondMoment),

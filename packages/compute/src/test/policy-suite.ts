@@ -371,29 +371,33 @@ const trainingCases: readonly ContractCase[] = [
       }),
   },
   {
-    name: "clipping reports the norm before it and makes the update independent of the gradient's size",
+    name: "clipping reports the norm before it and makes updates independent of the gradient's size",
     run: async (backend) => {
       const { modelGradient } = tolerancesF32[backend.info.id];
       const built = buildTrie(sequences);
       const terms = termsOf(built);
       const results: Map<string, Float32Array>[] = [];
-      const norms: number[] = [];
-      for (const size of [8, 64]) {
+      // AdamW forgets a constant scale, so only the second of two gradients differs in size.
+      for (const sizes of [
+        [8, 8],
+        [8, 64],
+      ]) {
         const policy = createPolicy(toy, backend, 11);
-        const options = { temperature: 1, keepForBackward: true };
-        const pass = await policy.forward(built.trie, terms, options);
-        await pass.backward(new Float32Array(terms.rows.length).fill(-size));
-        let squares = 0;
-        for (const gradient of (await policy.readGradients()).values())
-          for (const g of gradient) squares += g * g;
-        const { gradientNorm } = await policy.update({ learningRate: 0.01, maxGradientNorm: 1 });
-        expectClose("norm", [gradientNorm], [Math.sqrt(squares)], modelGradient);
-        norms.push(gradientNorm);
+        for (const size of sizes) {
+          const options = { temperature: 1, keepForBackward: true };
+          const pass = await policy.forward(built.trie, terms, options);
+          await pass.backward(new Float32Array(terms.rows.length).fill(-size));
+          let squares = 0;
+          for (const gradient of (await policy.readGradients()).values())
+            for (const g of gradient) squares += g * g;
+          const { gradientNorm } = await policy.update({ learningRate: 0.01, maxGradientNorm: 1 });
+          expectClose("norm", [gradientNorm], [Math.sqrt(squares)], modelGradient);
+          expectTrue(`found norm ${gradientNorm}, expected more than 2`, gradientNorm > 2);
+        }
         results.push(await policy.readWeights());
         await policy[Symbol.asyncDispose]();
       }
-      expectClose("norms", [norms[1]], [8 * norms[0]], modelGradient);
-      // AdamW's first step is near sign(gradient), so weights whose gradient is near zero are the sensitive ones.
+      // AdamW divides by the gradient's size, so weights whose gradient is near zero are sensitive to rounding.
       for (const [key, weight] of results[0])
         expectClose(key, results[1].get(key) ?? [], weight, 1e-4);
     },
