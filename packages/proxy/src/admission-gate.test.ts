@@ -38,6 +38,9 @@ describe("the admission gate", () => {
     await expect(call).rejects.toMatchObject({ code: "aborted" });
     stopPause.abort();
     await expect(pausing).rejects.toMatchObject({ code: "aborted" });
+    const overtaken = gate.pause();
+    gate.resume();
+    await expect(overtaken).rejects.toMatchObject({ code: "aborted" });
     leave();
     await gate.pause();
     expect(gate.running).toBe(0);

@@ -11,6 +11,7 @@ export class AdmissionGate {
   #running = 0;
   readonly #waiting = new Set<() => void>();
   readonly #idle = new Set<() => void>();
+  readonly #resumed = new Set<() => void>();
 
   get isPaused(): boolean {
     return this.#paused;
@@ -47,18 +48,25 @@ export class AdmissionGate {
     };
   }
 
-  /** Closes the gate; resolves when nothing samples any more, or with `aborted` when the signal fires first. */
+  /**
+   * Closes the gate; resolves when nothing samples any more.
+   * @throws {GimbalError} `aborted` when the signal fires, or somebody resumes, first.
+   */
   async pause(signal?: AbortSignal): Promise<void> {
     this.#paused = true;
     if (this.#running === 0) return;
     await new Promise<void>((resolve, reject) => {
-      const done = (): void => {
+      const leave = (): void => {
         this.#idle.delete(done);
+        this.#resumed.delete(stop);
         signal?.removeEventListener("abort", stop);
+      };
+      const done = (): void => {
+        leave();
         resolve();
       };
       const stop = (): void => {
-        this.#idle.delete(done);
+        leave();
         reject(
           new GimbalError(
             "aborted",
@@ -67,6 +75,7 @@ export class AdmissionGate {
         );
       };
       this.#idle.add(done);
+      this.#resumed.add(stop);
       signal?.addEventListener("abort", stop, { once: true });
     });
   }
@@ -74,6 +83,7 @@ export class AdmissionGate {
   /** Opens the gate. */
   resume(): void {
     this.#paused = false;
+    for (const stop of [...this.#resumed]) stop();
     for (const go of [...this.#waiting]) go();
   }
 }
