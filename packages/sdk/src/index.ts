@@ -1,1 +1,8 @@
-export {};
+export {
+  type AttemptStack,
+  type AttemptStackOptions,
+  createAttemptStack,
+} from "./attempt-stack.js";
+export { type ContinueGrpoRunOptions, continueGrpoRun } from "./grpo-run.js";
+export { createRunFolder, isRunFolder, type RunManifest, readRunFolder } from "./run-manifest.js";
+export { stablePathRules } from "./stable-paths.js";

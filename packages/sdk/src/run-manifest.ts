@@ -1,0 +1,110 @@
+/**
+ * `run.json` and `tasks.json`: what a run folder says about itself, enough to continue it.
+ */
+import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { attributeError, GimbalError, type SandboxLevel } from "@gimbal-rl/core";
+import { parseRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
+
+/** What `run.json` holds. */
+export interface RunManifest {
+  readonly format: 1;
+  readonly config: RunConfig;
+  readonly harness: { readonly id: string; readonly version: string };
+  readonly sandboxLevel: SandboxLevel;
+  /** Model name on the wire. */
+  readonly model: string;
+  readonly threads: number;
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, "w");
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
+
+/**
+ * Makes a run folder. `tasks.json` first, so that a folder with a `run.json` is complete.
+ * @throws {GimbalError} `config-invalid` when a run is there already, `store-unwritable`.
+ */
+export async function createRunFolder(
+  runDir: string,
+  manifest: RunManifest,
+  tasks: RunTasks,
+): Promise<void> {
+  if (await isRunFolder(runDir)) {
+    throw new GimbalError(
+      "config-invalid",
+      `${runDir} holds a run already. Continue it with "gimbal train --resume ${runDir}", or name another folder.`,
+    );
+  }
+  try {
+    await mkdir(runDir, { recursive: true });
+    await writeDurably(join(runDir, "tasks.json"), `${JSON.stringify(tasks)}\n`);
+    await writeDurably(join(runDir, "run.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  } catch (error) {
+    throw attributeError(
+      error,
+      "store-unwritable",
+      "config",
+      `Cannot write the run folder ${runDir}; choose a folder you may write to with --run`,
+    );
+  }
+}
+
+/** Whether a folder holds a run. */
+export async function isRunFolder(runDir: string): Promise<boolean> {
+  return stat(join(runDir, "run.json")).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readJson(path: string, what: string): Promise<unknown> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw new GimbalError(
+      "not-found",
+      `${path} cannot be read; expected ${what}. Give the folder of a run that "gimbal train" or "gimbal demo" made.`,
+      { cause: error },
+    );
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GimbalError(
+      "config-invalid",
+      `${path} is not valid JSON; the run cannot be continued.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Reads a run folder back. @throws {GimbalError} `not-found`, `config-invalid`. */
+export async function readRunFolder(
+  runDir: string,
+): Promise<{ readonly manifest: RunManifest; readonly tasks: RunTasks }> {
+  const manifest = (await readJson(
+    join(runDir, "run.json"),
+    "the settings of a run",
+  )) as RunManifest;
+  if (typeof manifest !== "object" || manifest === null || manifest.format !== 1) {
+    throw new GimbalError(
+      "config-invalid",
+      `${join(runDir, "run.json")} was not written by this version of Gimbal (format 1 expected).`,
+    );
+  }
+  parseRunConfig(manifest.config);
+  const tasks = (await readJson(join(runDir, "tasks.json"), "the tasks of the run")) as RunTasks;
+  return { manifest, tasks };
+}
