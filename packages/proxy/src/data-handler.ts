@@ -78,7 +78,7 @@ function assertWelcome(core: GatewayCore, session: Session): void {
   if (session.refusedRequests >= core.limits.maxRefusedRequestsPerSession) {
     throw new GimbalError(
       "budget-exhausted",
-      `Stop now: ${session.refusedRequests} requests of this session were refused, so no more are read.`,
+      "Stop now: too many requests of this session were refused, so no more are read.",
     );
   }
   if (session.openRequests >= core.limits.maxOpenRequestsPerSession) {

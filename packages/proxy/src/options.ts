@@ -14,11 +14,12 @@ export interface GatewayLimits {
   readonly maxOpenRequestsPerSession: number;
   /** Request bodies of one session in memory at a time. Default 48 MiB. */
   readonly maxOpenBodyBytesPerSession: number;
-  /** Requests of one session that may be refused (4xx) before the rest are refused unread. Default 256. */
+  /** Requests of one session that may be refused (4xx) before the rest are refused unread; a prompt that does not fit
+   * counts eightfold, because tokenising it costs. Default 256. */
   readonly maxRefusedRequestsPerSession: number;
   /** Connections that carry no request of a known session; the oldest is closed above it. Default 512. */
   readonly maxIdleConnections: number;
-  /** A prompt with more characters than this times the context is refused before it is tokenised. Default 32. */
+  /** A prompt with more characters than this times the context is refused before it is tokenised. Default 16. */
   readonly maxCharactersPerToken: number;
   /** Time for a client to send its headers. Default 15 s. */
   readonly headersTimeoutMs: number;
@@ -80,7 +81,7 @@ export const defaultLimits: GatewayLimits = {
   maxOpenBodyBytesPerSession: 48 * 1024 * 1024,
   maxRefusedRequestsPerSession: 256,
   maxIdleConnections: 512,
-  maxCharactersPerToken: 32,
+  maxCharactersPerToken: 16,
   headersTimeoutMs: 15_000,
   requestTimeoutMs: 60_000,
   stalledClientMs: 300_000,

@@ -39,7 +39,9 @@ export async function readBody(
   let size = 0;
   let isOverBudget = false;
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // Leaving the loop must not destroy the socket: the client still has to read the error.
+    const incoming: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
+    for await (const chunk of incoming) {
       size += chunk.length;
       if (size > maxBytes * drainFactor) throw tooLarge();
       if (size > maxBytes || isOverBudget) {

@@ -19,6 +19,9 @@ import type { CallRun } from "./call-run.js";
 import { RetryTable } from "./retry-table.js";
 import type { LimitHit, SessionInfo, SessionLimit } from "./session-spec.js";
 
+/** A prompt that does not fit costs a tokenisation; harnesses send few, endless loops many. */
+const overflowWeight = 8;
+
 /** What a session is made from. */
 export interface SessionInit {
   readonly sessionId: SessionId;
@@ -101,7 +104,7 @@ export class Session {
   }
 
   countRefusal(code: string): void {
-    this.refusedRequests += 1;
+    this.refusedRequests += code === "context-length-exceeded" ? overflowWeight : 1;
     this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
   }
 

@@ -135,6 +135,36 @@ describe("a hostile client", () => {
     expect((await call(grant, "x")).status).toBe(200);
   });
 
+  it("that streams a body without end is cut off with a clear 400", async () => {
+    const grant = await start({ limits: { maxBodyBytes: 10_000 } });
+    const endless = request(chatUrl(grant), {
+      method: "POST",
+      agent: false,
+      headers: { authorization: `Bearer ${grant.key}` },
+    });
+    let isOver = false;
+    endless.on("error", () => {
+      isOver = true;
+    });
+    const pump = (): void => {
+      if (!isOver && endless.write("z".repeat(4000))) setImmediate(pump);
+      else if (!isOver) endless.once("drain", pump);
+    };
+    pump();
+    const status = await new Promise((resolve) => {
+      endless.once("response", (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+    });
+    expect(status).toBe(400);
+    expect((await call(grant, "x")).status).toBe(200);
+    await bench.clock.advance(1000);
+    await waitUntil("the cut", () => isOver || endless.destroyed);
+    isOver = true;
+    endless.destroy();
+  });
+
   it.each([
     ["garbage", "{{{{"],
     ["an array", "[1,2]"],
