@@ -1,5 +1,5 @@
 import { project } from "@gimbal-rl/build/vitest";
 import type { UserWorkspaceConfig } from "vitest/config";
 
-const config: UserWorkspaceConfig = project();
+const config: UserWorkspaceConfig = project({ testTimeout: 30_000 });
 export default config;

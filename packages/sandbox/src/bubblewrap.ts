@@ -28,7 +28,7 @@ export function bubblewrapArguments(plan: NamespacePlan): string[] {
   args.push("--bind", plan.homePath, insideHome, "--bind", plan.workspacePath, insideWorkspace);
   // Last, so that an install below /tmp or HOME is not covered again.
   for (const { hostPath, insidePath } of plan.mounts) args.push("--ro-bind", hostPath, insidePath);
-  args.push("--chdir", plan.cwd);
+  args.push("--remount-ro", "/", "--chdir", plan.cwd);
   for (const [name, value] of Object.entries(plan.env)) args.push("--setenv", name, value);
   return args;
 }
