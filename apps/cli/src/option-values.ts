@@ -1,0 +1,53 @@
+/**
+ * Parsers of option values for commander. A bad value is bad usage: exit code 2.
+ */
+import { InvalidArgumentError } from "commander";
+
+function parseNumberText(text: string): number {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
+/** A whole number from 1. */
+export function parseCount(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new InvalidArgumentError("Expected a whole number from 1.");
+  }
+  return value;
+}
+
+/** A whole number from 0. */
+export function parseNatural(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 0) {
+    throw new InvalidArgumentError("Expected a whole number from 0.");
+  }
+  return value;
+}
+
+/** A 32-bit unsigned seed. */
+export function parseSeed(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 0 || value >= 2 ** 32) {
+    throw new InvalidArgumentError("Expected a whole number from 0 to 4294967295.");
+  }
+  return value;
+}
+
+/** A port; 0 = any free one. */
+export function parsePort(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 0 || value > 65_535) {
+    throw new InvalidArgumentError("Expected a port from 0 to 65535; 0 takes any free one.");
+  }
+  return value;
+}
+
+/** A finite number from 0. */
+export function parseNotNegative(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isFinite(value) || value < 0) {
+    throw new InvalidArgumentError("Expected a number from 0.");
+  }
+  return value;
+}
