@@ -3,6 +3,14 @@ export {
   type AttemptStackOptions,
   createAttemptStack,
 } from "./attempt-stack.js";
+export {
+  type CreateDeskRunOptions,
+  createDeskRun,
+  createDeskRunTasks,
+  type DeskRunSettings,
+  demoSettings,
+  quickDemoSettings,
+} from "./desk-run.js";
 export { type ContinueGrpoRunOptions, continueGrpoRun } from "./grpo-run.js";
 export { createRunFolder, isRunFolder, type RunManifest, readRunFolder } from "./run-manifest.js";
 export { stablePathRules } from "./stable-paths.js";

@@ -1,0 +1,78 @@
+/**
+ * The main job on the embedded default: the tiny policy in the real Pi on the desk suite.
+ */
+import { createWasmBackend } from "@gimbal-rl/compute";
+import type { SandboxLevel } from "@gimbal-rl/core";
+import { createDeskTasks } from "@gimbal-rl/desk";
+import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
+import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
+import { createRunFolder } from "./run-manifest.js";
+
+/** Settings of a desk run that differ from {@link defaultRunConfig}. */
+export type DeskRunSettings = Partial<Omit<RunConfig, "format" | "facts" | "seed">>;
+
+/** The full demo: measured in docs/architecture/demo.md. */
+export const demoSettings: DeskRunSettings = {};
+
+/** The same road in under a minute; its gain means nothing. */
+export const quickDemoSettings: DeskRunSettings = {
+  steps: 2,
+  groupsPerStep: 2,
+  groupSize: 4,
+  evaluation: { heldoutTasks: 7, heldoutFamilyTasks: 1 },
+};
+
+/** Options of {@link createDeskRun}. */
+export interface CreateDeskRunOptions {
+  readonly runDir: string;
+  readonly seed: number;
+  readonly settings: DeskRunSettings;
+  readonly modelDir: string;
+  readonly harness: { readonly id: string; readonly version: string };
+  readonly sandboxLevel: SandboxLevel;
+  /** Trainer threads. */
+  readonly threads: number;
+}
+
+/** Tasks of a desk run: training tasks are never repeated; the three sets share no member. */
+export function createDeskRunTasks(
+  config: Pick<RunConfig, "steps" | "groupsPerStep" | "evaluation">,
+  seed: number,
+): RunTasks {
+  const { evaluation, groupsPerStep, steps } = config;
+  const draw = (split: "train" | "heldout" | "heldout-family", count: number) =>
+    createDeskTasks({ split, seed, count });
+  return {
+    train: draw("train", Math.max(1, steps * groupsPerStep)),
+    heldout: draw("heldout", evaluation.heldoutTasks),
+    heldoutFamily: draw("heldout-family", evaluation.heldoutFamilyTasks),
+  };
+}
+
+/**
+ * Makes the folder of a desk run; `continueGrpoRun` then runs it.
+ * @throws {GimbalError} `config-invalid`, `store-unwritable`, `model-invalid`.
+ */
+export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunConfig> {
+  const { harness, modelDir, runDir, sandboxLevel, seed, settings, threads } = options;
+  const renderer = await loadRendererFromFolder(modelDir);
+  await using backend = await createWasmBackend({ threads: 1 });
+  const config: RunConfig = {
+    ...defaultRunConfig,
+    ...settings,
+    seed,
+    facts: {
+      suite: "desk",
+      node: process.version,
+      backend: `${backend.info.id} (${backend.info.variant})`,
+      tokenizer: renderer.fingerprint.tokenizer,
+      template: renderer.fingerprint.template,
+    },
+  };
+  await createRunFolder(
+    runDir,
+    { format: 1, config, harness, sandboxLevel, model: "gimbal-tiny", threads },
+    createDeskRunTasks(config, seed),
+  );
+  return config;
+}
