@@ -6,14 +6,28 @@
  */
 import { insideHome, insideUser, insideWorkspace, listHostEntries } from "./host-view.js";
 import type { NamespacePlan } from "./namespace-plan.js";
+import { dropPrivileges, droppingCapabilities, type PrivilegeMode } from "./privileges.js";
 
-/** Arguments after `bwrap`, without the command. */
-export function bubblewrapArguments(plan: NamespacePlan): string[] {
+/** The arguments after `bwrap`, and the command to put behind them. */
+export function bubblewrapCommand(
+  plan: NamespacePlan,
+  command: readonly string[],
+  mode: PrivilegeMode,
+): { readonly args: readonly string[]; readonly command: readonly string[] } {
+  return {
+    args: bubblewrapArguments(plan, mode),
+    command: mode === "drop" ? dropPrivileges(command) : command,
+  };
+}
+
+function bubblewrapArguments(plan: NamespacePlan, mode: PrivilegeMode): string[] {
   const id = String(insideUser.id);
   const args = [
-    ...["--unshare-user", "--uid", id, "--gid", id, "--unshare-pid", "--unshare-ipc"],
-    ...["--unshare-uts", "--hostname", insideUser.host, "--unshare-cgroup-try"],
-    ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"],
+    ...(mode === "drop" ? [] : ["--unshare-user", "--uid", id, "--gid", id]),
+    ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", insideUser.host],
+    ...["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"],
+    ...["--cap-drop", "ALL"],
+    ...(mode === "drop" ? droppingCapabilities.flatMap((name) => ["--cap-add", name]) : []),
     ...["--perms", "0755", "--dir", "/home", "--perms", "0755", "--dir", "/etc"],
   ];
   for (const entry of listHostEntries()) {
@@ -23,7 +37,7 @@ export function bubblewrapArguments(plan: NamespacePlan): string[] {
   for (const { hostPath, insidePath } of plan.etcMounts)
     args.push("--ro-bind", hostPath, insidePath);
   args.push("--proc", "/proc", "--dev", "/dev");
-  args.push("--size", String(plan.scratchBytes), "--tmpfs", "/dev/shm");
+  args.push("--size", String(plan.scratchBytes), "--perms", "1777", "--tmpfs", "/dev/shm");
   args.push("--size", String(plan.scratchBytes), "--perms", "1777", "--tmpfs", "/tmp");
   args.push("--bind", plan.homePath, insideHome, "--bind", plan.workspacePath, insideWorkspace);
   // Last, so that an install below /tmp or HOME is not covered again.

@@ -1,9 +1,14 @@
 import { GimbalError, type SandboxCommand, type SandboxInstance } from "@gimbal-rl/core";
 import { afterEach, describe, expect, it } from "vitest";
 import { createSandbox, type SandboxOptions } from "./create-sandbox.js";
-import { probeNamespaceTool } from "./detect-namespaces.js";
+import { detectNamespaces } from "./detect-namespaces.js";
 
 const never = new AbortController().signal;
+
+function reasonAgainst(tool: "bubblewrap" | "unshare"): string | null {
+  const support = detectNamespaces(tool);
+  return support.tool === null ? support.reason : null;
+}
 const open: SandboxInstance[] = [];
 afterEach(async () => {
   for (const instance of open.splice(0)) await instance[Symbol.asyncDispose]();
@@ -34,12 +39,12 @@ const variants: readonly { name: string; options: SandboxOptions; missing: strin
   {
     name: "namespace with bubblewrap",
     options: { level: "namespace", tool: "bubblewrap" },
-    missing: probeNamespaceTool("bubblewrap"),
+    missing: reasonAgainst("bubblewrap"),
   },
   {
     name: "namespace with unshare",
     options: { level: "namespace", tool: "unshare" },
-    missing: probeNamespaceTool("unshare"),
+    missing: reasonAgainst("unshare"),
   },
 ];
 

@@ -33,29 +33,29 @@ export interface SandboxOptions {
  */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const asked = options.level ?? "auto";
-  const support = asked === "process" ? null : detectNamespaces();
-  if (asked === "namespace" && support !== null && support.tool === null) {
+  const support = asked === "process" ? null : detectNamespaces(options.tool);
+  if (asked === "namespace" && support?.tool === null) {
     throw new GimbalError(
       "unavailable",
       `Level "namespace" was asked for, but this machine cannot make namespaces (${support.reason}). Install bubblewrap (apt-get install bubblewrap), or use level "process", which does not hold against a hostile agent.`,
       { boundary: "sandbox" },
     );
   }
-  const tool = support === null || support.tool === null ? null : (options.tool ?? support.tool);
+  const namespace = support === null || support.tool === null ? null : support;
   const settings = {
-    tool,
+    namespace,
     root: options.root ?? tmpdir(),
     scratchBytes: options.scratchBytes ?? 268_435_456,
     diffLimits: { ...defaultDiffLimits, ...options.diffLimits },
     limits: {
       memoryBytes: 4_294_967_296,
       fileBytes: 268_435_456,
-      ...(tool === null ? {} : { processes: 1_024 }),
+      ...(namespace === null ? {} : { processes: 1_024 }),
       ...options.limits,
     },
   };
   return {
-    level: tool === null ? "process" : "namespace",
+    level: namespace === null ? "process" : "namespace",
     create: (spec) => createInstance(settings, spec),
   };
 }

@@ -5,26 +5,49 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bubblewrapArguments } from "./bubblewrap.js";
+import { bubblewrapCommand } from "./bubblewrap.js";
 import type { NamespacePlan } from "./namespace-plan.js";
+import { isRoot, type PrivilegeMode } from "./privileges.js";
 import { unshareCommand } from "./unshare.js";
 
-/** The tool that works here, or why none does. */
-export type NamespaceSupport =
-  | { readonly tool: "bubblewrap" | "unshare" }
-  | { readonly tool: null; readonly reason: string };
-
-let cached: NamespaceSupport | undefined;
-
-/** Probes once per process, 10 to 50 ms. Bubblewrap is preferred. */
-export function detectNamespaces(): NamespaceSupport {
-  cached ??= probe();
-  return cached;
+/** A way that works here. */
+export interface NamespaceTool {
+  readonly tool: "bubblewrap" | "unshare";
+  readonly mode: PrivilegeMode;
 }
 
-/** Probes one tool; null when it works, else what it said. */
-export function probeNamespaceTool(tool: "bubblewrap" | "unshare"): string | null {
-  if (process.platform !== "linux") return `namespaces need Linux, this is ${process.platform}`;
+/** The tool that works here, or why none does. */
+export type NamespaceSupport = NamespaceTool | { readonly tool: null; readonly reason: string };
+
+const cached = new Map<string, NamespaceSupport>();
+
+/** Probes once per process and tool, 10 to 100 ms. Without a tool named, bubblewrap is preferred. */
+export function detectNamespaces(tool?: "bubblewrap" | "unshare"): NamespaceSupport {
+  const known = cached.get(tool ?? "");
+  if (known !== undefined) return known;
+  const support = probe(tool === undefined ? ["bubblewrap", "unshare"] : [tool]);
+  cached.set(tool ?? "", support);
+  return support;
+}
+
+function probe(tools: readonly NamespaceTool["tool"][]): NamespaceSupport {
+  if (process.platform !== "linux") {
+    return { tool: null, reason: `namespaces need Linux, this is ${process.platform}` };
+  }
+  const reasons: string[] = [];
+  for (const tool of tools) {
+    const modes: readonly PrivilegeMode[] = isRoot() ? ["drop", "map"] : ["map"];
+    for (const mode of modes) {
+      const reason = tryTool(tool, mode);
+      if (reason === null) return { tool, mode };
+      reasons.push(`${tool}: ${reason}`);
+    }
+  }
+  return { tool: null, reason: [...new Set(reasons)].join("; ") };
+}
+
+/** Null when it works, else what it said. */
+function tryTool(tool: NamespaceTool["tool"], mode: PrivilegeMode): string | null {
   const folder = mkdtempSync(join(tmpdir(), "gimbal-probe-"));
   try {
     const plan: NamespacePlan = {
@@ -33,31 +56,19 @@ export function probeNamespaceTool(tool: "bubblewrap" | "unshare"): string | nul
       rootPath: folder,
       etcMounts: [],
       mounts: [],
-      cwd: "/workspace",
+      cwd: "/",
       env: { PATH: "/usr/bin:/bin" },
       scratchBytes: 65_536,
     };
+    const bubblewrap = bubblewrapCommand(plan, ["true"], mode);
     const [file = "", ...rest] =
       tool === "bubblewrap"
-        ? ["bwrap", ...bubblewrapArguments(plan), "true"]
-        : unshareCommand(plan, ["true"], isRoot());
+        ? ["bwrap", ...bubblewrap.args, "--", ...bubblewrap.command]
+        : unshareCommand(plan, ["true"], mode);
     const result = spawnSync(file, rest, { timeout: 10_000, encoding: "utf8" });
     if (result.status === 0) return null;
     return result.error?.message ?? (result.stderr.trim() || `exit code ${result.status}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Whether mounts need no user namespace of their own. */
-export function isRoot(): boolean {
-  return process.getuid?.() === 0;
-}
-
-function probe(): NamespaceSupport {
-  const bubblewrap = probeNamespaceTool("bubblewrap");
-  if (bubblewrap === null) return { tool: "bubblewrap" };
-  const unshare = probeNamespaceTool("unshare");
-  if (unshare === null) return { tool: "unshare" };
-  return { tool: null, reason: `bubblewrap: ${bubblewrap}; unshare: ${unshare}` };
 }

@@ -15,6 +15,9 @@ export const insideUser: { readonly name: string; readonly id: number; readonly 
   host: "sandbox",
 };
 
+/** The host's user and group id of an agent when we are root. No account has it; root would be exempt from limits. */
+export const droppedId = 64_123;
+
 /** A mount or link of the base system. */
 export type HostEntry =
   | { readonly type: "mount"; readonly hostPath: string; readonly insidePath: string }

@@ -13,10 +13,10 @@ import {
   type SandboxSpec,
   type WorkspaceDiff,
 } from "@gimbal-rl/core";
-import { bubblewrapArguments } from "./bubblewrap.js";
-import { isRoot } from "./detect-namespaces.js";
-import { removeTree, writeFileBelow, writeTree } from "./file-tree.js";
-import { insideHome, insideUser, insideWorkspace, ownEtcFiles } from "./host-view.js";
+import { bubblewrapCommand } from "./bubblewrap.js";
+import type { NamespaceTool } from "./detect-namespaces.js";
+import { giveAway, removeTree, writeFileBelow, writeTree } from "./file-tree.js";
+import { droppedId, insideHome, insideUser, insideWorkspace, ownEtcFiles } from "./host-view.js";
 import { type ProcessLimits, wrapWithLimits } from "./limits.js";
 import { type NamespacePlan, planMounts } from "./namespace-plan.js";
 import { type Launch, runProcess } from "./run-process.js";
@@ -26,7 +26,7 @@ import { type DiffLimits, readWorkspaceDiff } from "./workspace-diff.js";
 /** What a sandbox passes to each of its instances. */
 export interface InstanceSettings {
   /** null = level `process`. */
-  readonly tool: "bubblewrap" | "unshare" | null;
+  readonly namespace: NamespaceTool | null;
   readonly root: string;
   readonly scratchBytes: number;
   readonly limits: ProcessLimits;
@@ -67,6 +67,8 @@ class LocalInstance implements SandboxInstance {
   readonly #folder: string;
   readonly #homePath: string;
   readonly #workspacePath: string;
+  /** The agent's id on the host, when it is not ours. */
+  readonly #owner: number | null;
   readonly #marker: string = `GIMBAL_SANDBOX=${randomUUID()}`;
   readonly #running = new Set<Promise<unknown>>();
   readonly #disposal = new AbortController();
@@ -77,9 +79,10 @@ class LocalInstance implements SandboxInstance {
     this.#folder = folder;
     this.#homePath = join(folder, "home");
     this.#workspacePath = join(folder, "workspace");
-    this.level = settings.tool === null ? "process" : "namespace";
-    this.homeDir = settings.tool === null ? this.#homePath : insideHome;
-    this.workspaceDir = settings.tool === null ? this.#workspacePath : insideWorkspace;
+    this.#owner = settings.namespace?.mode === "drop" ? droppedId : null;
+    this.level = settings.namespace === null ? "process" : "namespace";
+    this.homeDir = settings.namespace === null ? this.#homePath : insideHome;
+    this.workspaceDir = settings.namespace === null ? this.#workspacePath : insideWorkspace;
   }
 
   async fill(): Promise<void> {
@@ -87,13 +90,14 @@ class LocalInstance implements SandboxInstance {
       await mkdir(join(this.#folder, name), { mode: 0o755 });
     }
     await writeTree(join(this.#folder, "etc"), ownEtcFiles);
-    await writeTree(this.#homePath, this.#spec.homeFiles);
-    await writeTree(this.#workspacePath, this.#spec.files);
+    for (const path of [this.#homePath, this.#workspacePath]) await giveAway(path, this.#owner);
+    await writeTree(this.#homePath, this.#spec.homeFiles, this.#owner);
+    await writeTree(this.#workspacePath, this.#spec.files, this.#owner);
   }
 
   async writeHomeFile(relativePath: string, text: string): Promise<void> {
     this.#requireAlive();
-    await writeFileBelow(this.#homePath, relativePath, text);
+    await writeFileBelow(this.#homePath, relativePath, text, this.#owner);
   }
 
   async run(command: SandboxCommand, signal: AbortSignal): Promise<SandboxExit> {
@@ -121,9 +125,9 @@ class LocalInstance implements SandboxInstance {
   }
 
   #launch(command: SandboxCommand): Launch {
-    const { tool } = this.#settings;
-    const argv = wrapWithLimits(command.argv, this.#settings.limits);
-    if (tool === null) return this.#processLaunch(command, argv);
+    const { namespace, limits } = this.#settings;
+    const argv = wrapWithLimits(command.argv, limits);
+    if (namespace === null) return this.#processLaunch(command, argv);
     const plan: NamespacePlan = {
       homePath: this.#homePath,
       workspacePath: this.#workspacePath,
@@ -141,15 +145,16 @@ class LocalInstance implements SandboxInstance {
       scratchBytes: this.#settings.scratchBytes,
     };
     const shared = { env: { PATH: toolPath }, cwd: "/", marker: null };
-    if (tool === "unshare") {
-      return { ...shared, argv: unshareCommand(plan, argv, isRoot()), argumentsText: "" };
+    if (namespace.tool === "unshare") {
+      const outer = unshareCommand(plan, argv, namespace.mode);
+      return { ...shared, argv: outer, argumentsText: "" };
     }
+    const bubblewrap = bubblewrapCommand(plan, argv, namespace.mode);
     // Through a descriptor: on the command line they would be readable inside, as process 1.
-    const argumentsText = bubblewrapArguments(plan).map((argument) => `${argument}\0`);
     return {
       ...shared,
-      argv: ["bwrap", "--args", "3", "--", ...argv],
-      argumentsText: argumentsText.join(""),
+      argv: ["bwrap", "--args", "3", "--", ...bubblewrap.command],
+      argumentsText: bubblewrap.args.map((argument) => `${argument}\0`).join(""),
     };
   }
 

@@ -24,13 +24,18 @@ export const reportFd = 4;
 export function wrapWithLimits(argv: readonly string[], limits: ProcessLimits): string[] {
   const set = (flag: string, value: number | undefined): string =>
     value === undefined ? "" : `ulimit -${flag} ${Math.ceil(value)} 2>/dev/null; `;
+  const either = (flag: string, other: string, value: number | undefined): string =>
+    value === undefined
+      ? ""
+      : `ulimit -${flag} ${value} 2>/dev/null || ulimit -${other} ${value} 2>/dev/null; `;
   const kilobytes = limits.memoryBytes === undefined ? undefined : limits.memoryBytes / 1024;
   const blocks = limits.fileBytes === undefined ? undefined : limits.fileBytes / 512;
   const script =
     `echo started >&${reportFd}; ulimit -c 0 2>/dev/null; ` +
     set("d", kilobytes) +
     set("f", blocks) +
-    set("u", limits.processes) +
+    // Bash and others say -u, dash says -p.
+    either("u", "p", limits.processes) +
     set("t", limits.cpuSeconds) +
     `"$@" 3>&- ${reportFd}>&-; code=$?; times >&${reportFd}; exit $code`;
   return ["/bin/sh", "-c", script, "sh", ...argv];

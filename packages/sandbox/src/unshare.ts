@@ -6,22 +6,22 @@
  */
 import { insideHome, insideUser, insideWorkspace, listHostEntries } from "./host-view.js";
 import type { NamespacePlan } from "./namespace-plan.js";
+import { becomeInsideUser, dropPrivileges, isRoot, type PrivilegeMode } from "./privileges.js";
 
 /** The argument vector that sets up the namespace and runs the command in it. */
 export function unshareCommand(
   plan: NamespacePlan,
   command: readonly string[],
-  privileged: boolean,
+  mode: PrivilegeMode,
 ): string[] {
-  const id = String(insideUser.id);
   const environment = Object.entries(plan.env).map(([name, value]) => `${name}=${value}`);
+  const inner = ["env", "-i", `--chdir=${plan.cwd}`, ...environment, ...command];
   return [
     "unshare",
     ...["--mount", "--pid", "--fork", "--kill-child", "--ipc", "--uts"],
-    ...(privileged ? [] : ["--user", "--map-root-user"]),
+    ...(isRoot() ? [] : ["--user", "--map-root-user"]),
     ...["/bin/sh", "-c", mountScript(plan), "sh"],
-    ...["unshare", "--user", `--map-user=${id}`, `--map-group=${id}`],
-    ...["env", "-i", `--chdir=${plan.cwd}`, ...environment, ...command],
+    ...(mode === "drop" ? dropPrivileges(inner) : becomeInsideUser(inner)),
   ];
 }
 

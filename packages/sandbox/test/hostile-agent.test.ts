@@ -6,13 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SandboxInstance } from "@gimbal-rl/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { probeNamespaceTool } from "../src/detect-namespaces.js";
+import { detectNamespaces } from "../src/detect-namespaces.js";
 import { createSandbox } from "../src/index.js";
 
 const never = new AbortController().signal;
 
+function reasonAgainst(tool: "bubblewrap" | "unshare"): string | null {
+  const support = detectNamespaces(tool);
+  return support.tool === null ? support.reason : null;
+}
+
 for (const tool of ["bubblewrap", "unshare"] as const) {
-  const missing = probeNamespaceTool(tool);
+  const missing = reasonAgainst(tool);
   describe.skipIf(missing !== null)(
     `a hostile agent under ${tool}${missing === null ? "" : ` (skipped: ${missing})`}`,
     () => {
