@@ -5,7 +5,7 @@
  * Ev = E rounded up to 8, so that value lanes lie across the head width.
  *
  * Laws. A score is one chain over E in order. A row's scores stand at their absolute positions; the maximum is
- * exact; exp is lane-wise; the sum has sixteen partial results, position p going to p mod 16, combined in one fixed
+ * exact; exp is lane-wise; the sum has four partial sums, position p going to p mod 4, combined in one fixed
  * order; values are added in order of position. So no bit depends on spans, segments, slots, batching or threads.
  * Prefill, decode and training are this one code.
  */
@@ -181,27 +181,15 @@ function softmaxRow(row: usize, length: i32, padded: i32, scale: f32): f32 {
   const top = maxLanes(f32x4.pmax(m0, m1)) * scale;
   const max = f32x4.splat(top);
   const s = f32x4.splat(scale);
-  let s0 = f32x4.splat(0);
-  let s1 = s0;
-  let s2 = s0;
-  let s3 = s0;
-  for (let p = row; p < end; p += 64) {
-    const p0 = exp4(f32x4.sub(f32x4.mul(v128.load(p), s), max));
-    const p1 = exp4(f32x4.sub(f32x4.mul(v128.load(p, 16), s), max));
-    const p2 = exp4(f32x4.sub(f32x4.mul(v128.load(p, 32), s), max));
-    const p3 = exp4(f32x4.sub(f32x4.mul(v128.load(p, 48), s), max));
-    v128.store(p, p0);
-    v128.store(p, p1, 16);
-    v128.store(p, p2, 32);
-    v128.store(p, p3, 48);
-    s0 = f32x4.add(s0, p0);
-    s1 = f32x4.add(s1, p1);
-    s2 = f32x4.add(s2, p2);
-    s3 = f32x4.add(s3, p3);
+  let sums = f32x4.splat(0);
+  for (let p = row; p < end; p += 16) {
+    const e = exp4(f32x4.sub(f32x4.mul(v128.load(p), s), max));
+    v128.store(p, e);
+    sums = f32x4.add(sums, e);
   }
   const rest = padded - ((length + 15) & ~15);
   if (rest > 0) fillFloats(end, 0, rest);
-  total = sumLanes(f32x4.add(f32x4.add(s0, s1), f32x4.add(s2, s3)));
+  total = sumLanes(sums);
   return top + log1(total);
 }
 

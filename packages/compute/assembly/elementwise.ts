@@ -3,7 +3,7 @@
  * except the last, whose over-read and over-write stay inside the buffer's padding, which no result depends on.
  */
 import { argument, copyFloats, fillFloats, pointer, scalar } from "./memory";
-import { exp4 } from "./math";
+import { exp4, unit4 } from "./math";
 
 const BLOCK: i32 = 1024;
 
@@ -37,7 +37,7 @@ export function addScaled(a: usize, start: i32, end: i32): void {
 // @ts-ignore: decorator
 @inline
 function sigmoid4(x: v128): v128 {
-  const one = f32x4.splat(1);
+  const one = unit4();
   return f32x4.div(one, f32x4.add(one, exp4(f32x4.neg(x))));
 }
 
@@ -61,7 +61,7 @@ export function swigluBackward(a: usize, start: i32, end: i32): void {
   const gradOut = pointer(a, 3);
   const gate = pointer(a, 4);
   const up = pointer(a, 5);
-  const one = f32x4.splat(1);
+  const one = unit4();
   for (let o = <usize>(start * BLOCK) << 2; o < last; o += 16) {
     const g = v128.load(gate + o);
     const d = v128.load(gradOut + o);

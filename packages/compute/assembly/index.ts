@@ -53,6 +53,8 @@ export function run(kernel: i32, a: usize, start: i32, end: i32, thread: i32): v
   }
 }
 
+export { writeConstants } from "./math";
+
 /** Zeroes bytes of the shared memory. */
 export function zero(start: usize, bytes: usize): void {
   memory.fill(start, 0, bytes);

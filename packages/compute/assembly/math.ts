@@ -1,38 +1,61 @@
 /**
  * exp and log of the kernels, and the log-sum-exp of a row.
  *
- * Laws: every lane of `exp4` computes the same value for the same input wherever it stands. Row reductions use
- * sixteen partial results, index i going to i mod 16, combined in one fixed order, so that a row's result depends
- * on the row alone.
+ * Laws: every lane of `exp4` computes the same value for the same input wherever it stands. Row sums use
+ * four partial sums, index i going to i mod 4, combined in one fixed order, so that a row's result depends on the row
+ * alone.
  */
 
-const LOWEST: f32 = -87.33654;
-const HIGHEST: f32 = 88.37626;
-const LOG2E: f32 = 1.44269504088896341;
-const LN2_HIGH: f32 = 0.693359375;
-const LN2_LOW: f32 = -2.12194440e-4;
-/** Adding 1.5 * 2^23 rounds to an integer, which then stands in the low mantissa bits. */
-const ROUNDER: f32 = 12582912;
+/**
+ * Constants of exp4, a vector each, at a fixed address: V8 builds a vector constant from several instructions at every
+ * use, a load is one. For the same reason loops call `exp4` once a step.
+ */
+const TABLE: usize = 2048;
+
+/** Fills the constant table; called once per memory, before any kernel. */
+export function writeConstants(): void {
+  v128.store(TABLE, f32x4.splat(-87.33654), 0); // lowest argument with a normal result
+  v128.store(TABLE, f32x4.splat(88.37626), 16); // highest argument with a finite result
+  v128.store(TABLE, f32x4.splat(1.44269504088896341), 32); // 1 / ln 2
+  v128.store(TABLE, f32x4.splat(12582912), 48); // adding 1.5 * 2^23 rounds to an integer, kept in the low bits
+  v128.store(TABLE, f32x4.splat(0.693359375), 64); // ln 2, high part
+  v128.store(TABLE, f32x4.splat(-2.1219444e-4), 80); // ln 2, low part
+  v128.store(TABLE, f32x4.splat(1.98756915e-4), 96); // polynomial of (e^r - 1 - r) / r^2
+  v128.store(TABLE, f32x4.splat(1.3981999507e-3), 112);
+  v128.store(TABLE, f32x4.splat(8.3334519073e-3), 128);
+  v128.store(TABLE, f32x4.splat(4.1665795894e-2), 144);
+  v128.store(TABLE, f32x4.splat(1.6666665459e-1), 160);
+  v128.store(TABLE, f32x4.splat(5.0000001201e-1), 176);
+  v128.store(TABLE, f32x4.splat(1), 192); // one; its bits are also the exponent bias in place
+}
+
+/** Four ones. */
+// @ts-ignore: decorator
+@inline
+export function unit4(): v128 {
+  return v128.load(TABLE, 192);
+}
 
 /** e^x of four lanes, about 2 ulp (Cephes expf); 0 below -87.33, clamped above 88.37. */
 // @ts-ignore: decorator
 @inline
 export function exp4(x: v128): v128 {
-  const lowest = f32x4.splat(LOWEST);
-  const y = f32x4.pmin(f32x4.pmax(x, lowest), f32x4.splat(HIGHEST));
-  const t = f32x4.add(f32x4.mul(y, f32x4.splat(LOG2E)), f32x4.splat(ROUNDER));
-  const n = f32x4.sub(t, f32x4.splat(ROUNDER));
-  let r = f32x4.sub(y, f32x4.mul(n, f32x4.splat(LN2_HIGH)));
-  r = f32x4.sub(r, f32x4.mul(n, f32x4.splat(LN2_LOW)));
-  let p = f32x4.splat(1.9875691500e-4);
-  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(1.3981999507e-3));
-  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(8.3334519073e-3));
-  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(4.1665795894e-2));
-  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(1.6666665459e-1));
-  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(5.0000001201e-1));
-  p = f32x4.add(f32x4.add(f32x4.mul(f32x4.mul(p, r), r), r), f32x4.splat(1));
-  const power = i32x4.add(i32x4.shl(t, 23), i32x4.splat(0x3f800000));
-  return v128.andnot(f32x4.mul(p, power), f32x4.lt(x, lowest));
+  const lowest = v128.load(TABLE, 0);
+  const y = f32x4.pmin(f32x4.pmax(x, lowest), v128.load(TABLE, 16));
+  const rounder = v128.load(TABLE, 48);
+  const t = f32x4.add(f32x4.mul(y, v128.load(TABLE, 32)), rounder);
+  const n = f32x4.sub(t, rounder);
+  let r = f32x4.sub(y, f32x4.mul(n, v128.load(TABLE, 64)));
+  r = f32x4.sub(r, f32x4.mul(n, v128.load(TABLE, 80)));
+  // The polynomial by pairs (Estrin): the shorter chain matters, not the number of operations.
+  const r2 = f32x4.mul(r, r);
+  const high = f32x4.add(f32x4.mul(v128.load(TABLE, 96), r), v128.load(TABLE, 112));
+  const middle = f32x4.add(f32x4.mul(v128.load(TABLE, 128), r), v128.load(TABLE, 144));
+  const low = f32x4.add(f32x4.mul(v128.load(TABLE, 160), r), v128.load(TABLE, 176));
+  let p = f32x4.add(f32x4.mul(f32x4.add(f32x4.mul(high, r2), middle), r2), low);
+  const one = v128.load(TABLE, 192);
+  p = f32x4.add(f32x4.mul(p, r2), f32x4.add(r, one));
+  return v128.andnot(f32x4.mul(p, i32x4.add(i32x4.shl(t, 23), one)), f32x4.lt(x, lowest));
 }
 
 /** Natural logarithm of a positive finite number, rounded to f32 from f64. */
@@ -117,21 +140,11 @@ export function rowLogSumExp(row: usize, n: i32, temperature: f32): f32 {
   const top = scaledMax(row, n, temperature);
   const max = f32x4.splat(top);
   const t = f32x4.splat(temperature);
-  let s0 = f32x4.splat(0);
-  let s1 = s0;
-  let s2 = s0;
-  let s3 = s0;
+  let sums = f32x4.splat(0);
   let i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const p = row + (<usize>i << 2);
-    s0 = f32x4.add(s0, exp4(f32x4.sub(f32x4.div(v128.load(p), t), max)));
-    s1 = f32x4.add(s1, exp4(f32x4.sub(f32x4.div(v128.load(p, 16), t), max)));
-    s2 = f32x4.add(s2, exp4(f32x4.sub(f32x4.div(v128.load(p, 32), t), max)));
-    s3 = f32x4.add(s3, exp4(f32x4.sub(f32x4.div(v128.load(p, 48), t), max)));
+  for (; i + 4 <= n; i += 4) {
+    sums = f32x4.add(sums, exp4(f32x4.sub(f32x4.div(v128.load(row + (<usize>i << 2)), t), max)));
   }
-  if (i < n) s0 = f32x4.add(s0, exp4(f32x4.sub(f32x4.div(loadRow(row, i, n), t), max)));
-  if (i + 4 < n) s1 = f32x4.add(s1, exp4(f32x4.sub(f32x4.div(loadRow(row, i + 4, n), t), max)));
-  if (i + 8 < n) s2 = f32x4.add(s2, exp4(f32x4.sub(f32x4.div(loadRow(row, i + 8, n), t), max)));
-  if (i + 12 < n) s3 = f32x4.add(s3, exp4(f32x4.sub(f32x4.div(loadRow(row, i + 12, n), t), max)));
-  return top + log1(sumLanes(f32x4.add(f32x4.add(s0, s1), f32x4.add(s2, s3))));
+  if (i < n) sums = f32x4.add(sums, exp4(f32x4.sub(f32x4.div(loadRow(row, i, n), t), max)));
+  return top + log1(sumLanes(sums));
 }

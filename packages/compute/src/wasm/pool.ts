@@ -18,7 +18,7 @@ const STATE = CONTROL + 128;
 const KERNEL = CONTROL + 256;
 const ARGUMENTS = CONTROL + 320;
 const FAILED = CONTROL + 512;
-/** First byte that the heap may use. */
+/** First byte that the heap may use; below it stand the control block and the kernels' constants. */
 export const HEAP_START = 4096;
 
 /** Looks at a shared word before a thread goes to sleep: some 20 microseconds. */
@@ -35,6 +35,7 @@ interface KernelExports {
   run(kernel: number, argumentsAt: number, start: number, end: number, thread: number): void;
   runShared(control: number, spins: number): number;
   zero(start: number, bytes: number): void;
+  writeConstants(): void;
 }
 
 /** What both kinds of worker offer. */
@@ -174,6 +175,8 @@ export class KernelPool {
     try {
       const module = await webAssembly().compile(decodeBase64(wasmBase64));
       const instance = await webAssembly().instantiate(module, { env: { memory } });
+      const exports = instance.exports as KernelExports;
+      exports.writeConstants();
       const node = nodeThreads();
       const web = (globalThis as { Worker?: WebWorkerConstructor }).Worker;
       const starts: Promise<Helper>[] = [];
@@ -191,7 +194,6 @@ export class KernelPool {
         else if (web !== undefined) starts.push(startWebHelper(web, data));
         else throw new Error("this host has no workers; use threads: 1");
       }
-      const exports = instance.exports as unknown as KernelExports;
       return new KernelPool(memory, maximumBytes, exports, await Promise.all(starts));
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);

@@ -8,7 +8,8 @@ for (const threads of [1, 3]) {
     const backend: Backend = await createWasmBackend({ threads });
     afterAll(() => backend[Symbol.asyncDispose]());
 
-    for (const { name, run } of backendSuite) it(name, () => run(backend));
+    // Long limit: the suite compares with plain TypeScript, and the machine may be busy.
+    for (const { name, run } of backendSuite) it(name, () => run(backend), 60_000);
 
     it("refuses buffers of wrong length, freed buffers and indices out of range", () => {
       const [a, b] = [backend.allocate(4), backend.allocate(5)];
@@ -16,9 +17,38 @@ for (const threads of [1, 3]) {
       backend.free(a);
       expect(() => backend.fill(a, 0)).toThrowError(/freed buffer/);
       const ids = backend.allocateInts(Int32Array.of(0, 5));
-      expect(() => backend.embed(backend.allocate(2), b, ids, 1)).toThrowError(
-        /0 to 5, expected 0 to 4/,
-      );
+      const out = backend.allocate(2);
+      expect(() => backend.embed(out, b, ids, 1)).toThrowError(/0 to 5, expected 0 to 4/);
+    });
+
+    it("refuses a product whose weight was never refreshed", () => {
+      const [out, x, weight] = [2, 3, 6].map((length) => backend.allocate(length));
+      expect(() => backend.linear(out, x, weight, 2, 3)).toThrowError(/call refreshWeight first/);
+    });
+
+    it("refuses a buffer of another backend", async () => {
+      const other = await createWasmBackend({ threads: 1 });
+      expect(() => backend.fill(other.allocate(4), 1)).toThrowError(/another backend/);
+      await other[Symbol.asyncDispose]();
     });
   });
 }
+
+describe("createWasmBackend", () => {
+  it("refuses thread counts that are not positive integers", async () => {
+    await expect(createWasmBackend({ threads: 0 })).rejects.toThrowError(/from 1 to 256/);
+    await expect(createWasmBackend({ threads: 1.5 })).rejects.toThrowError(/from 1 to 256/);
+  });
+
+  it("hands out zeroed buffers, also where freed ones lay", async () => {
+    const backend = await createWasmBackend({ threads: 2 });
+    for (const length of [1, 7, 300, 5000, 20_000, 300_000]) {
+      const dirty = backend.allocate(length);
+      backend.fill(dirty, 3);
+      backend.free(dirty);
+      const values = await backend.read(backend.allocate(length));
+      expect(values.every((value) => value === 0)).toBe(true);
+    }
+    await backend[Symbol.asyncDispose]();
+  });
+});
