@@ -6,6 +6,7 @@
  */
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { attributeError } from "@gimbal-rl/core";
 import { modelInvalid, parseJsonObject } from "./config.js";
 import {
   createTensorSource,
@@ -61,7 +62,7 @@ export async function openSafetensors(path: string): Promise<TensorSource | null
     );
   } catch (error) {
     await handle.close();
-    throw error;
+    throw attributeError(error, "model-invalid", "compute", path);
   }
 }
 
@@ -135,15 +136,18 @@ export async function readConfigText(dir: string): Promise<string> {
   return text;
 }
 
-/** Creates the folder if needed and writes one file atomically from pieces. */
+/**
+ * Creates the folder if needed and writes one file atomically from pieces.
+ * @throws {GimbalError} `store-unwritable` when the disk is full or the folder cannot be written.
+ */
 export async function writeFileAtomically(
   dir: string,
   file: string,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {
-  await mkdir(dir, { recursive: true });
   const temporary = join(dir, `.${file}.${process.pid}.tmp`);
   try {
+    await mkdir(dir, { recursive: true });
     const handle = await open(temporary, "w");
     try {
       for await (const piece of pieces) await handle.writeFile(piece);
@@ -152,14 +156,19 @@ export async function writeFileAtomically(
       await handle.close();
     }
     await rename(temporary, join(dir, file));
+    const folder = await open(dir, "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
   } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  const folder = await open(dir, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw attributeError(
+      error,
+      "store-unwritable",
+      "compute",
+      `Cannot write ${join(dir, file)}; free disk space or check permissions`,
+    );
   }
 }

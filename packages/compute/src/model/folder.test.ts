@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GimbalError } from "@gimbal-rl/core";
@@ -210,6 +210,19 @@ describe("a model folder", () => {
     expect(await refusal(policy.load(dir, { optimizer: true }))).toMatch(
       /found step 0, but the weights are of step 1/,
     );
+  });
+
+  it("that cannot be written or holds a folder for a file gives one line with the next step", async () => {
+    const policy = createPolicy(config, backend, 3);
+    const dir = await newDir();
+    await policy.save(dir, { optimizer: false });
+    const below = join(dir, "model.safetensors", "below");
+    expect(await refusal(policy.save(below, { optimizer: false }))).toMatch(
+      /store-unwritable: Cannot write .*config.json; free disk space or check permissions/,
+    );
+    await rm(join(dir, "model.safetensors"));
+    await mkdir(join(dir, "model.safetensors"));
+    expect(await refusal(loadPolicy(dir, backend))).toMatch(/model-invalid: /);
   });
 
   it("with a tensor that the model does not have is refused", async () => {

@@ -4,7 +4,7 @@
  * Law: training and decoding run the same operations, so a sampled token's log-probability is the same number in
  * both; the same calls in the same order give the same weights, bit for bit.
  */
-import { GimbalError, type LossTerms, type TokenTrie } from "@gimbal-rl/core";
+import type { LossTerms, TokenTrie } from "@gimbal-rl/core";
 import type { Backend, KeyValueCache, Tensor } from "../backend.js";
 import type {
   DecodablePolicy,
@@ -28,7 +28,7 @@ import {
 import { RopeTable } from "./rope-table.js";
 import { readSafetensors, type TensorSource } from "./safetensors.js";
 import { runTriePass } from "./trie-pass.js";
-import { expectSameModel, expectTensors, loadOptimiser, loadWeights } from "./weights.js";
+import { expectSameModel, expectTensors, loadOptimiser, readWeightsInOrder } from "./weights.js";
 import { Workspace } from "./workspace.js";
 
 /** A policy that can be trained and sampled from. */
@@ -124,31 +124,40 @@ class PolicyOverBackend implements ModelPolicy {
     const folder = await openFolder(dir, options);
     try {
       expectSameModel(this.config, parseModelConfig(folder.configText, dir), dir);
-      await this.adopt(folder.weights, folder.optimizer);
+      await this.adopt(folder.weights, folder.optimizer, { staged: true });
     } finally {
       await folder.close();
     }
   }
 
-  /** Replaces weights and optimiser state from open sources. */
-  async adopt(weights: TensorSource, optimizer: TensorSource | null): Promise<void> {
+  /**
+   * Replaces weights and optimiser state from open sources.
+   * @param staged - read and check everything before anything is written; else one tensor at a time, which needs
+   * no second copy of the model and is for a policy that is dropped on failure.
+   */
+  async adopt(
+    weights: TensorSource,
+    optimizer: TensorSource | null,
+    options: { readonly staged: boolean },
+  ): Promise<void> {
     const { all } = this.parameters;
     expectTensors(weights, all, this.config);
-    // Everything is read and checked before anything is written.
-    const loaded = await loadWeights(weights, all);
-    const moments = optimizer === null ? null : await loadOptimiser(optimizer, weights, all);
+    const state = optimizer === null ? null : await loadOptimiser(optimizer, weights, all);
+    const staged: (readonly [Parameter, Float32Array])[] = [];
+    for await (const entry of readWeightsInOrder(weights, all)) {
+      if (options.staged) staged.push(entry);
+      else writeWeight(this.backend, ...entry);
+    }
     for (const parameter of all) this.#reset(parameter);
-    loaded.forEach((values, i) => {
-      writeWeight(this.backend, all[i], values);
-    });
-    moments?.moments.forEach(({ first, second }, i) => {
+    for (const entry of staged) writeWeight(this.backend, ...entry);
+    state?.moments.forEach(({ first, second }, i) => {
       const parameter = all[i];
       parameter.firstMoment = this.backend.allocate(first.length);
       parameter.secondMoment = this.backend.allocate(second.length);
       this.backend.write(parameter.firstMoment, first);
       this.backend.write(parameter.secondMoment, second);
     });
-    this.#step = moments?.step ?? 0;
+    this.#step = state?.step ?? 0;
   }
 
   #reset(parameter: Parameter): void {
@@ -226,7 +235,7 @@ async function policyFrom(
 ): Promise<ModelPolicy> {
   const policy = new PolicyOverBackend(parseModelConfig(configText, label), configText, backend);
   try {
-    await policy.adopt(weights, optimizer);
+    await policy.adopt(weights, optimizer, { staged: false });
   } catch (error) {
     await policy[Symbol.asyncDispose]();
     throw error;
@@ -257,16 +266,10 @@ export async function loadPolicy(
  * Loads a policy from files in memory, for browsers.
  * @throws {GimbalError} `model-invalid`.
  */
-export function loadPolicyFromBytes(
+export async function loadPolicyFromBytes(
   files: { readonly config: string; readonly weights: Uint8Array },
   backend: Backend,
 ): Promise<ModelPolicy> {
-  try {
-    const weights = readSafetensors(files.weights);
-    return policyFrom(files.config, "config.json", backend, weights, null);
-  } catch (error) {
-    return Promise.reject(
-      GimbalError.is(error) ? error : new GimbalError("model-invalid", String(error)),
-    );
-  }
+  const weights = readSafetensors(files.weights);
+  return policyFrom(files.config, "config.json", backend, weights, null);
 }

@@ -67,14 +67,13 @@ async function readFinite(source: TensorSource, name: string): Promise<Float32Ar
   return values;
 }
 
-/** Reads all weights, in parameter order. @throws {GimbalError} `model-invalid`. */
-export async function loadWeights(
+/** Reads the weights one at a time, in parameter order. @throws {GimbalError} `model-invalid`. */
+export async function* readWeightsInOrder(
   source: TensorSource,
   parameters: readonly Parameter[],
-): Promise<Float32Array[]> {
-  const weights: Float32Array[] = [];
-  for (const { spec } of parameters) weights.push(await readFinite(source, spec.name));
-  return weights;
+): AsyncGenerator<readonly [Parameter, Float32Array], void, undefined> {
+  for (const parameter of parameters)
+    yield [parameter, await readFinite(source, parameter.spec.name)];
 }
 
 /** AdamW state as stored. */
