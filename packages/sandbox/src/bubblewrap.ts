@@ -32,7 +32,8 @@ function bubblewrapArguments(plan: NamespacePlan, mode: PrivilegeMode): string[]
   ];
   for (const entry of listHostEntries()) {
     if (entry.type === "link") args.push("--symlink", entry.target, entry.insidePath);
-    else args.push("--ro-bind", entry.hostPath, entry.insidePath);
+    else
+      args.push(...parentFolders(entry.insidePath), "--ro-bind", entry.hostPath, entry.insidePath);
   }
   for (const { hostPath, insidePath } of plan.etcMounts)
     args.push("--ro-bind", hostPath, insidePath);
@@ -41,8 +42,19 @@ function bubblewrapArguments(plan: NamespacePlan, mode: PrivilegeMode): string[]
   args.push("--size", String(plan.scratchBytes), "--perms", "1777", "--tmpfs", "/tmp");
   args.push("--bind", plan.homePath, insideHome, "--bind", plan.workspacePath, insideWorkspace);
   // Last, so that an install below /tmp or HOME is not covered again.
-  for (const { hostPath, insidePath } of plan.mounts) args.push("--ro-bind", hostPath, insidePath);
+  for (const { hostPath, insidePath } of plan.mounts) {
+    args.push(...parentFolders(insidePath), "--ro-bind", hostPath, insidePath);
+  }
   args.push("--remount-ro", "/", "--chdir", plan.cwd);
   for (const [name, value] of Object.entries(plan.env)) args.push("--setenv", name, value);
   return args;
+}
+
+/** Folders that bubblewrap makes by itself are closed to everyone but their owner. */
+function parentFolders(path: string): string[] {
+  const parts = path.split("/").slice(1, -1);
+  return parts.flatMap((_, index) => {
+    const folder = `/${parts.slice(0, index + 1).join("/")}`;
+    return ["--perms", "0755", "--dir", folder];
+  });
 }
