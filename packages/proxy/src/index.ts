@@ -1,5 +1,7 @@
 export { createGateway, type Gateway } from "./gateway.js";
+export { listenOnPort } from "./listen.js";
 export { defaultLimits, type GatewayLimits, type GatewayOptions } from "./options.js";
+export { type BodyBudget, bodyText, readBody } from "./read-body.js";
 export type {
   LimitHit,
   SessionGrant,
@@ -13,3 +15,4 @@ export {
   stabiliseConversation,
   type VolatileRule,
 } from "./volatile-rules.js";
+export { toWireError } from "./wire-error.js";
