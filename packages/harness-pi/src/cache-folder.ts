@@ -4,13 +4,17 @@
  * Laws: an install is complete or absent (made beside, then renamed); two processes never install the same thing at
  * once; a lock whose owner is gone is taken over.
  */
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { attributeError } from "@gimbal-rl/core";
+
+const execute = promisify(execFile);
 
 /** The cache folder: `GIMBAL_CACHE_DIR`, else `~/.cache/gimbal`. */
 export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
@@ -43,11 +47,17 @@ export async function installAtomically(
     if (existsSync(target)) return;
     await mkdir(temporary);
     await fill(temporary);
+    await makeReadable(temporary);
     await rename(temporary, target);
   } finally {
     await rm(temporary, { recursive: true, force: true });
     await rm(lock, { recursive: true, force: true });
   }
+}
+
+/** An agent may run as another user than the one who installs. */
+export async function makeReadable(folder: string): Promise<void> {
+  if (process.platform !== "win32") await execute("chmod", ["-R", "a+rX", "--", folder]);
 }
 
 async function takeLock(lock: string, signal: AbortSignal): Promise<void> {

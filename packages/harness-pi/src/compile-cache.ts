@@ -12,6 +12,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { attributeError, type Sandbox } from "@gimbal-rl/core";
 import { type ScriptedTurn, startScriptedServer } from "@gimbal-rl/harness/test";
+import { makeReadable } from "./cache-folder.js";
 import { launchPi, type PiInstall, type PiLaunchOptions } from "./launch.js";
 import { readPiOutcome } from "./read-outcome.js";
 import type { PiRelease } from "./versions.js";
@@ -56,6 +57,7 @@ export async function warmCompileCache(request: WarmUpRequest): Promise<string |
     const archive = await compileInSandbox(request);
     await mkdir(temporary, { recursive: true });
     await unpack(archive, temporary);
+    await makeReadable(temporary);
     await rename(temporary, target);
     return target;
   } catch (error) {

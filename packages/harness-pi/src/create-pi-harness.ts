@@ -27,15 +27,11 @@ export interface PiHarnessOptions {
   readonly tools?: readonly string[];
   /** Pi's thinking level. Default `"off"`. */
   readonly thinking?: "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
-  /** Options of the Node that runs Pi. Default: fewer helper threads and no optimising compiler, which short runs do
-   * not repay (measured in docs/architecture/harness-pi.md). */
+  /** Options of the Node that runs Pi. Default: none. */
   readonly nodeOptions?: readonly string[];
   /** The sandbox the runs will use: `prepare` compiles Pi once in it and later runs start faster. */
   readonly warmUpIn?: Sandbox;
 }
-
-/** Default of `nodeOptions`. */
-const quickStartOptions: readonly string[] = ["--no-opt", "--single-threaded-gc"];
 
 /**
  * Creates the adapter. Nothing is read or installed before `prepare`.
@@ -51,7 +47,7 @@ export function createPiHarness(options: PiHarnessOptions): Harness {
     compaction: options.compaction ?? false,
     tools: options.tools,
     thinking: options.thinking ?? "off",
-    nodeOptions: options.nodeOptions ?? quickStartOptions,
+    nodeOptions: options.nodeOptions ?? [],
   };
   let prepared: PiInstall | null = null;
   return {

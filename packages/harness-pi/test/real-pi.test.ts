@@ -96,7 +96,8 @@ for (const version of versions) {
       if (sandbox.level === "namespace") expect(first.messages[0].content).toContain("/opt/pi/");
       expect(exit.cpuMs).toBeGreaterThan(100);
       expect(exit.cpuMs).toBeLessThan(6_000);
-      if (process.env.GIMBAL_PRINT_COST === "1") process.stderr.write(`cpuMs ${exit.cpuMs} wallMs ${exit.wallMs}\n`);
+      if (process.env.GIMBAL_PRINT_COST === "1")
+        process.stderr.write(`cpuMs ${exit.cpuMs} wallMs ${exit.wallMs}\n`);
     });
   });
 }

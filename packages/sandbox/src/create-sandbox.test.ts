@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { GimbalError, type SandboxCommand, type SandboxInstance } from "@gimbal-rl/core";
 import { afterEach, describe, expect, it } from "vitest";
 import { createSandbox, type SandboxOptions } from "./create-sandbox.js";
@@ -196,6 +199,51 @@ for (const { name, options, missing } of variants) {
     },
   );
 }
+
+describe.skipIf(reasonAgainst("bubblewrap") !== null && reasonAgainst("unshare") !== null)(
+  "read-only mounts at level namespace",
+  () => {
+    it("appear at their inside path, deep or nested, can be used and not written", async () => {
+      const host = mkdtempSync(join(tmpdir(), "mounts-"));
+      mkdirSync(join(host, "outer", "inner"), { recursive: true });
+      writeFileSync(join(host, "outer", "inner", "file"), "covered\n");
+      writeFileSync(join(host, "over"), "on top\n");
+      for (const tool of ["bubblewrap", "unshare"] as const) {
+        if (reasonAgainst(tool) !== null) continue;
+        const instance = await make({ level: "namespace", tool });
+        const exit = await instance.run(
+          shell(
+            `/opt/deep/bin/node -p 'require("crypto").randomBytes(1).length'; cat /opt/tool/inner/file ${host}/over; echo x > /opt/tool/new || echo refused`,
+            {
+              readOnlyPaths: [join(host, "over")],
+              readOnlyMounts: [
+                { hostPath: process.execPath, insidePath: "/opt/deep/bin/node" },
+                { hostPath: join(host, "over"), insidePath: "/opt/tool/inner/file" },
+                { hostPath: join(host, "outer"), insidePath: "/opt/tool" },
+              ],
+            },
+          ),
+          never,
+        );
+        expect(exit.stdout, exit.stderr).toBe("1\non top\non top\nrefused\n");
+      }
+      rmSync(host, { recursive: true });
+    });
+
+    it("are refused when they do not exist or would cover what the sandbox owns", async () => {
+      const instance = await make({ level: "namespace" });
+      for (const insidePath of ["/", "/tmp", "/workspace", "relative", "/a/../b"]) {
+        const readOnlyMounts = [{ hostPath: "/usr", insidePath }];
+        await expect(instance.run(shell("true", { readOnlyMounts }), never)).rejects.toMatchObject({
+          code: "config-invalid",
+        });
+      }
+      await expect(
+        instance.run(shell("true", { readOnlyPaths: ["/no/such/folder"] }), never),
+      ).rejects.toThrow("/no/such/folder");
+    });
+  },
+);
 
 describe("createSandbox", () => {
   it("refuses unsafe initial paths and fixed mounts at level process", async () => {

@@ -34,7 +34,7 @@ function mountScript(plan: NamespacePlan): string {
     `mount -t tmpfs -o mode=755,size=16m tmpfs ${root}`,
     `cd ${root}`,
     "mkdir -p home etc proc dev tmp",
-    `bind() { if [ -d "$1" ]; then mkdir -p ".$2"; else mkdir -p "$(dirname ".$2")"; : > ".$2"; fi; mount --rbind "$1" ".$2"; }`,
+    `bind() { if [ -d "$1" ]; then mkdir -p ".$2"; else mkdir -p "$(dirname ".$2")"; [ -e ".$2" ] || : > ".$2"; fi; mount --rbind "$1" ".$2"; }`,
     `ro() { bind "$1" "$2"; mount -o remount,bind,ro,nosuid,nodev ".$2"; }`,
   ];
   for (const entry of listHostEntries()) {

@@ -205,6 +205,22 @@ for (const tool of ["bubblewrap", "unshare"] as const) {
         expect(bomb.wallMs).toBeLessThan(4_900);
       });
 
+      it("cannot start more processes than its limit", async () => {
+        const instance = await create({}, 30);
+        const exit = await attack(
+          instance,
+          "for i in $(seq 60); do sleep 0.6 & done 2>/dev/null; jobs -p | wc -l",
+          {
+            timeoutMs: 3_000,
+          },
+        );
+        // Bash waits and retries when it may not fork: either it gave up early or it never got through.
+        const count = Number(exit.stdout.trim() || "0");
+        expect(count < 60 || exit.endedBy === "timeout").toBe(true);
+        const survivors = await attack(instance, "echo fine");
+        expect(survivors.stdout).toBe("fine\n");
+      });
+
       it("sees the same paths, user and host name as every other attempt", async () => {
         const look =
           'echo "$HOME $PWD $(id -un) $(id -u) $(hostname) $TMPDIR"; env | sort; cat /etc/passwd /etc/hosts';
