@@ -134,10 +134,10 @@ async function isKilledWithTools(options: HarnessContractOptions): Promise<void>
   await using instance = await createInstance(options.sandbox);
   const { exit } = await run(options, server, instance, 4_000);
   assert.equal(exit.endedBy, "timeout");
-  const first = (await instance.diff()).changed["beat"];
+  const first = (await instance.diff()).changed.beat;
   assert.ok(first, "the tool never ran");
   await new Promise((resolve) => setTimeout(resolve, 200));
-  assert.equal((await instance.diff()).changed["beat"], first, "a tool outlived its harness");
+  assert.equal((await instance.diff()).changed.beat, first, "a tool outlived its harness");
 }
 
 function readsAnything(harness: Harness): void {
