@@ -9,13 +9,19 @@ import { renderReport } from "@gimbal-rl/eval";
 import { grpo } from "@gimbal-rl/objective";
 import {
   buildRunReport,
+  type RunConfig,
   type RunEvent,
   type RunSummary,
   runTraining,
   summariseRun,
 } from "@gimbal-rl/run";
 import { openStore } from "@gimbal-rl/store";
-import { createTrainer, findCheckpoints, policyVersionOf } from "@gimbal-rl/trainer";
+import {
+  type CreateTrainerOptions,
+  createTrainer,
+  findCheckpoints,
+  policyVersionOf,
+} from "@gimbal-rl/trainer";
 import { createAttemptStack } from "./attempt-stack.js";
 import { readRunFolder } from "./run-manifest.js";
 
@@ -45,6 +51,21 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await rename(`${path}.tmp`, path);
 }
 
+/** The trainer's settings as the configuration of a run says them. */
+export function trainerSettings(
+  config: RunConfig,
+): Pick<CreateTrainerOptions, "seed" | "schedule" | "optimizer" | "objective" | "epochs"> {
+  const { epochs, klCoefficient, learningRate, maxGradientNorm, seed, warmupSteps, weightDecay } =
+    config;
+  return {
+    seed,
+    schedule: { kind: "constant", peak: learningRate, warmupSteps },
+    optimizer: { weightDecay, maxGradientNorm },
+    objective: { ...grpo.policy, klCoefficient },
+    epochs,
+  };
+}
+
 /**
  * Runs to the end, or until the signal; a stopped run is continued by calling this again.
  *
@@ -66,23 +87,12 @@ export async function continueGrpoRun(
     await using policy = await loadPolicy(started ? checkpointZero(runDir) : modelDir, backend);
     await using reference = await loadPolicy(started ? checkpointZero(runDir) : modelDir, backend);
     const trainer = await createTrainer({
+      ...trainerSettings(config),
       policy,
       reference,
       runDir,
-      seed: config.seed,
       modelDir,
       retain: { last: keptCheckpoints },
-      schedule: {
-        kind: "constant",
-        peak: config.learningRate,
-        warmupSteps: config.warmupSteps,
-      },
-      optimizer: {
-        weightDecay: config.weightDecay,
-        maxGradientNorm: config.maxGradientNorm,
-      },
-      objective: { ...grpo.policy, klCoefficient: config.klCoefficient },
-      epochs: config.epochs,
     });
     await using stack = await createAttemptStack({
       modelDir: trainer.checkpointDir(),

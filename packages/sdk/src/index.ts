@@ -12,5 +12,13 @@ export {
   quickDemoSettings,
 } from "./desk-run.js";
 export { type ContinueGrpoRunOptions, continueGrpoRun } from "./grpo-run.js";
+export {
+  createInferenceServer,
+  type InferenceLimits,
+  type InferenceServer,
+  type InferenceServerOptions,
+} from "./inference-server.js";
+export { type ReplayOptions, type ReplayResult, replayGrpoRun } from "./replay-run.js";
 export { createRunFolder, isRunFolder, type RunManifest, readRunFolder } from "./run-manifest.js";
 export { stablePathRules } from "./stable-paths.js";
+export { type RunTasksOptions, runTasks } from "./suite-run.js";

@@ -1,0 +1,159 @@
+/**
+ * `gimbal train`: a GRPO run on the desk suite with one's own model, harness or settings, or the continuation of a run.
+ */
+import { join, resolve } from "node:path";
+import { GimbalError } from "@gimbal-rl/core";
+import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
+import { createSandbox } from "@gimbal-rl/sandbox";
+import { continueGrpoRun, createDeskRun, readRunFolder } from "@gimbal-rl/sdk";
+import { type Command, Option } from "commander";
+import type { CliContext } from "../context.js";
+import { loadHarness } from "../load-harness.js";
+import { parseCount, parseNatural, parseNotNegative, parseSeed } from "../option-values.js";
+import { createRunProgress, summaryTable } from "../run-progress.js";
+
+interface TrainFlags {
+  readonly resume?: string;
+  readonly replay?: string;
+  readonly run?: string;
+  readonly model: string;
+  readonly harness?: string;
+  readonly seed: number;
+  readonly steps?: number;
+  readonly groups?: number;
+  readonly groupSize?: number;
+  readonly learningRate?: number;
+  readonly kl?: number;
+  readonly epochs?: number;
+  readonly temperature?: number;
+  readonly concurrency?: number;
+  readonly heldout?: number;
+  readonly heldoutFamily?: number;
+  readonly sandbox: "auto" | "process" | "namespace";
+  readonly threads: number;
+  readonly json?: boolean;
+}
+
+/** Adds the command. */
+export function register(program: Command, context: CliContext): void {
+  program
+    .command("train")
+    .description("Train with GRPO on the desk suite, or continue a run from its folder.")
+    .option(
+      "--resume <run>",
+      "continue the run in this folder; only --harness may be given with it",
+    )
+    .option(
+      "--replay <run>",
+      "train again from the groups a run stored, without a harness or a sampler",
+    )
+    .option("--run <folder>", "folder of the new run (default: runs/train-<seed>-<time>)")
+    .option("--model <folder>", "Hugging Face model folder to start from", tinyModelDir)
+    .option("--harness <name>", "pi, or a module that exports a harness by default")
+    .option("--seed <n>", "seed of everything random", parseSeed, 1)
+    .option("--steps <n>", "training steps", parseCount)
+    .option("--groups <n>", "groups (tasks) per step", parseCount)
+    .option("--group-size <n>", "attempts per group", parseCount)
+    .option("--learning-rate <x>", "AdamW learning rate", parseNotNegative)
+    .option("--kl <x>", "coefficient of the KL to the start", parseNotNegative)
+    .option("--epochs <n>", "updates per step", parseCount)
+    .option("--temperature <x>", "sampling temperature", parseNotNegative)
+    .option("--concurrency <n>", "attempts at once", parseCount)
+    .option("--heldout <n>", "held-out tasks evaluated before and after", parseNatural)
+    .option("--heldout-family <n>", "tasks of the held-out family", parseNatural)
+    .addOption(
+      new Option("--sandbox <level>", "where attempts run")
+        .choices(["auto", "process", "namespace"])
+        .default("auto"),
+    )
+    .option("--threads <n>", "trainer threads", parseCount, 2)
+    .option("--json", "print the result as one JSON object on stdout")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ gimbal train --steps 4 --run runs/mine\n  $ gimbal train --resume runs/mine\n",
+    )
+    .action(async (flags: TrainFlags) => runTrain(flags, context));
+}
+
+/** Drops what was not given, so that defaults stay. */
+function given<Settings extends object>(settings: Settings): Partial<Settings> {
+  return Object.fromEntries(
+    Object.entries(settings).filter(([, value]) => value !== undefined),
+  ) as Partial<Settings>;
+}
+
+async function createRun(flags: TrainFlags, context: CliContext): Promise<string> {
+  const stamp = new Date(context.clock.nowMs()).toISOString().replace(/[:.]/g, "-").slice(0, 19);
+  const runDir = resolve(context.cwd, flags.run ?? join("runs", `train-${flags.seed}-${stamp}`));
+  const sandbox = createSandbox({ level: flags.sandbox });
+  const harness = await loadHarness(flags.harness ?? "pi", context.cwd, sandbox);
+  await createDeskRun({
+    runDir,
+    seed: flags.seed,
+    threads: flags.threads,
+    modelDir: resolve(context.cwd, flags.model),
+    harness,
+    sandboxLevel: sandbox.level,
+    settings: {
+      ...given({
+        steps: flags.steps,
+        groupsPerStep: flags.groups,
+        groupSize: flags.groupSize,
+        learningRate: flags.learningRate,
+        klCoefficient: flags.kl,
+        epochs: flags.epochs,
+        temperature: flags.temperature,
+        concurrency: flags.concurrency,
+      }),
+      evaluation: {
+        heldoutTasks: flags.heldout ?? 64,
+        heldoutFamilyTasks: flags.heldoutFamily ?? 16,
+      },
+    },
+  });
+  return runDir;
+}
+
+async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
+  const output = context.output(flags);
+  if (flags.replay !== undefined) {
+    const { replayGrpoRun } = await import("@gimbal-rl/sdk");
+    const replayed = await replayGrpoRun(
+      { runDir: resolve(context.cwd, flags.replay), threads: flags.threads },
+      context.signal,
+    );
+    output.text(
+      `${replayed.steps} steps replayed; weights ${replayed.isIdentical ? "identical to" : "DIFFERENT from"} the run's.\nsha256 ${replayed.weights}`,
+    );
+    output.json(replayed);
+    if (!replayed.isIdentical) context.setExitCode(1);
+    return;
+  }
+  const resumed = flags.resume === undefined ? null : resolve(context.cwd, flags.resume);
+  const runDir = resumed ?? (await createRun(flags, context));
+  const { manifest } = await readRunFolder(runDir);
+  const sandbox = createSandbox({ level: manifest.sandboxLevel });
+  const harness = await loadHarness(flags.harness ?? manifest.harness.id, context.cwd, sandbox);
+  if (harness.id !== manifest.harness.id || harness.version !== manifest.harness.version) {
+    throw new GimbalError(
+      "harness-version-mismatch",
+      `The run was made with ${manifest.harness.id} ${manifest.harness.version}; found ${harness.id} ${harness.version}. Give the same one with --harness.`,
+    );
+  }
+  const preparing = output.bar(`Preparing ${harness.id} ${harness.version}`, 0);
+  await harness.prepare({ install: true, signal: context.signal });
+  preparing.end("ready");
+  output.line(`Run folder ${runDir}; sandbox level ${sandbox.level}.`);
+  const summary = await continueGrpoRun(
+    {
+      runDir,
+      harness,
+      sandbox,
+      modelDir: resolve(context.cwd, flags.model),
+      onEvent: createRunProgress(output, manifest.config.steps),
+    },
+    context.signal,
+  );
+  output.text(`\n${summaryTable(summary)}\nReport: ${join(runDir, "report.html")}`);
+  output.json(summary);
+}

@@ -1,0 +1,37 @@
+/**
+ * `--harness pi`, or the path of a module whose default export is a Harness (see `defineHarness`).
+ */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { GimbalError, type Harness, type Sandbox } from "@gimbal-rl/core";
+import { tinyHarness } from "@gimbal-rl/gimbal-tiny";
+import { createPiHarness } from "@gimbal-rl/harness-pi";
+
+function isHarness(value: unknown): value is Harness {
+  if (typeof value !== "object" || value === null) return false;
+  const { id, launch, prepare, readOutcome } = value as Partial<Harness>;
+  const functions = [launch, prepare, readOutcome];
+  return typeof id === "string" && functions.every((one) => typeof one === "function");
+}
+
+/**
+ * Finds a harness by name or path. Nothing is installed yet.
+ * @throws {GimbalError} `bad-usage` for something that is neither.
+ */
+export async function loadHarness(name: string, cwd: string, sandbox: Sandbox): Promise<Harness> {
+  if (name === "pi") return createPiHarness({ version: tinyHarness.version, warmUpIn: sandbox });
+  const path = resolve(cwd, name);
+  if (!existsSync(path)) {
+    throw new GimbalError(
+      "bad-usage",
+      `Unknown harness "${name}"; expected pi, or the path of a module that exports a harness by default.`,
+    );
+  }
+  const loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
+  if (isHarness(loaded.default)) return loaded.default;
+  throw new GimbalError(
+    "bad-usage",
+    `${path} has no harness as its default export. Export the result of defineHarness (@gimbal-rl/harness).`,
+  );
+}

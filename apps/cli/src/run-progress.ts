@@ -1,0 +1,80 @@
+/**
+ * Run events as bars and lines.
+ */
+import type { RunEvent, RunPhase, RunSummary, StepReport } from "@gimbal-rl/run";
+import { formatTable, type Output } from "./output.js";
+import type { ProgressBar } from "./progress.js";
+
+const labels: Readonly<Record<RunPhase, string>> = {
+  "evaluate-before": "Held-out tasks, before",
+  train: "Training attempts",
+  "evaluate-after": "Held-out tasks, after",
+};
+
+const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
+
+/** One line per step. */
+export function stepLine(report: StepReport, total: number): string {
+  const { coverage, kl, passRate, reward, sampledTokens, seconds, step, trainedTokens } = report;
+  return [
+    `step ${String(step).padStart(String(total).length)}/${total}`,
+    `reward ${reward.toFixed(3)}`,
+    `pass ${percent(passRate)}`,
+    `coverage ${coverage.toFixed(3)}`,
+    `kl ${kl.toFixed(4)}`,
+    `tokens ${trainedTokens}/${sampledTokens}`,
+    `${(seconds.wall + seconds.training).toFixed(1)} s`,
+  ].join("  ");
+}
+
+/** Shows a run while it goes on. */
+export function createRunProgress(output: Output, steps: number): (event: RunEvent) => void {
+  let bar: ProgressBar | null = null;
+  let passed = 0;
+  return (event) => {
+    switch (event.type) {
+      case "phase-start":
+        passed = 0;
+        bar = output.bar(labels[event.phase], event.total);
+        break;
+      case "attempt-end":
+        if (event.record.verdict.score === 1) passed += 1;
+        bar?.update(event.done, `${passed} passed`);
+        break;
+      case "attempt-discarded":
+        output.line(`  an attempt is run again: ${event.reason}`);
+        break;
+      case "step-end":
+        output.line(stepLine(event.report, steps));
+        break;
+      case "phase-end":
+        bar?.end();
+        bar = null;
+        break;
+      default:
+        event satisfies never;
+    }
+  };
+}
+
+/** The closing table of a run. */
+export function summaryTable(summary: RunSummary): string {
+  const points = (value: number): string => `${value >= 0 ? "+" : ""}${(100 * value).toFixed(1)}`;
+  const rows: string[][] = [];
+  const add = (name: string, compared: RunSummary["passAt1"]): void => {
+    if (compared === null) return;
+    const { after, before, gainCi95, tasks } = compared;
+    const interval = `${points(gainCi95[0])} to ${points(gainCi95[1])}`;
+    rows.push([
+      name,
+      String(tasks),
+      percent(before),
+      percent(after),
+      points(after - before),
+      interval,
+    ]);
+  };
+  add("held-out tasks, trained families", summary.passAt1);
+  add("family held out whole", summary.heldOutFamily);
+  return formatTable(["pass@1", "n", "before", "after", "gain", "95 % interval"], rows);
+}

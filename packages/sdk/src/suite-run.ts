@@ -1,0 +1,66 @@
+/**
+ * Attempts without training: a task list through a harness with one model folder, stored and resumable.
+ */
+import { asId, type Harness, type PolicyVersion, type Sandbox, type Task } from "@gimbal-rl/core";
+import { runSuite, type SuiteResult } from "@gimbal-rl/eval";
+import type { AttemptRecord } from "@gimbal-rl/rollout";
+import { openStore } from "@gimbal-rl/store";
+import { createAttemptStack } from "./attempt-stack.js";
+
+/** Options of {@link runTasks}. */
+export interface RunTasksOptions {
+  /** Where calls and attempts are stored; attempts that are there already are not run again. */
+  readonly runDir: string;
+  readonly modelDir: string;
+  /** Prepared. */
+  readonly harness: Harness;
+  readonly sandbox: Sandbox;
+  readonly tasks: readonly Task[];
+  /** Attempts per task. */
+  readonly samples: number;
+  readonly seed: number;
+  readonly temperature: number;
+  readonly concurrency: number;
+  /** Names the attempts. Default `rollout`. */
+  readonly label?: string;
+  /** Name of the weights; stamped on every sampled token. Default `initial`. */
+  readonly policyVersion?: PolicyVersion;
+  readonly onAttempt?: (record: AttemptRecord, done: number, total: number) => void;
+}
+
+/**
+ * Runs every task `samples` times.
+ * @throws {GimbalError} `model-invalid`, `store-unwritable`, `store-corrupt`, `aborted`, an infrastructure failure.
+ */
+export async function runTasks(
+  options: RunTasksOptions,
+  signal: AbortSignal,
+): Promise<SuiteResult> {
+  const { concurrency, harness, modelDir, onAttempt, sandbox, seed, temperature } = options;
+  const policyVersion = options.policyVersion ?? asId<PolicyVersion>("initial");
+  const store = await openStore(options.runDir);
+  try {
+    await using stack = await createAttemptStack({
+      ...{ modelDir, policyVersion, harness, sandbox, store, seed, temperature },
+    });
+    return await runSuite(
+      {
+        label: options.label ?? "rollout",
+        tasks: options.tasks,
+        samples: options.samples,
+        seed,
+        policyVersion,
+        collect: {
+          dependencies: stack.attempts,
+          store,
+          concurrency,
+          training: true,
+          ...(onAttempt === undefined ? {} : { onAttempt }),
+        },
+      },
+      signal,
+    );
+  } finally {
+    await store.close();
+  }
+}
