@@ -136,7 +136,7 @@ function createRoutes(
     answer: typeof answerChat,
     ...[request, response, signal]: Parameters<Route>
   ): Promise<void> => {
-    if (openRequests() > limits.maxOpenRequests) {
+    if (openRequests() >= limits.maxOpenRequests) {
       throw new GimbalError(
         "unavailable",
         `${limits.maxOpenRequests} requests are open, which is the limit. Try again later.`,
