@@ -1,6 +1,6 @@
 /**
- * Entry of the root scripts `demo`, `test` and `gimbal`: brings pnpm, installs and builds when something changed, then
- * runs. Needs Node 20.19+ and npm only. Everything but the command's own output goes to stderr.
+ * Entry of the root scripts `demo`, `test`, `gimbal` and `verify`: brings pnpm, installs and builds when something
+ * changed, then runs. Needs Node 20.19+ and npm only. Everything but the command's own output goes to stderr.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -35,31 +35,38 @@ if (major < 20 || (major === 20 && minor < 19)) {
   );
 }
 
-/** Runs a command; its stdout goes to our stderr unless `own` says it is the command's result. */
-function run(command, args, { own = false, env = {}, quiet = false } = {}) {
+/** Turbo and the pack checks call `pnpm` by name; the one brought here comes first. */
+const env = {
+  ...process.env,
+  PATH: `${path.join(pnpmDir, "node_modules", ".bin")}${path.delimiter}${process.env.PATH ?? ""}`,
+  TURBO_TELEMETRY_DISABLED: "1",
+};
+
+/**
+ * Runs a command to its end and returns its exit code. By default its output is kept back and shown, on stderr, only
+ * when it fails; with `own` it has the terminal to itself.
+ */
+function run(command, args, { own = false, cwd = root } = {}) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, {
-      cwd: own ? (process.env.INIT_CWD ?? process.cwd()) : root,
-      env: { ...process.env, TURBO_TELEMETRY_DISABLED: "1", ...env },
-      stdio: own ? "inherit" : ["ignore", "pipe", "pipe"],
-    });
+    const stdio = own ? "inherit" : ["ignore", "pipe", "pipe"];
+    const child = spawn(command, args, { cwd, env, stdio });
     let kept = "";
-    if (!own) {
-      const show = (chunk) => {
-        if (quiet) kept = (kept + chunk).slice(-20_000);
-        else process.stderr.write(chunk);
-      };
-      child.stdout.on("data", show);
-      child.stderr.on("data", show);
-    }
-    const forward = (signal) => child.kill(signal);
+    const keep = (chunk) => {
+      kept = (kept + chunk).slice(-20_000);
+    };
+    child.stdout?.on("data", keep);
+    child.stderr?.on("data", keep);
+    // A Ctrl-C at the terminal reaches the child by itself; a second signal would mean "stop at once".
+    const forward = (signal) => {
+      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+    };
     process.on("SIGINT", forward);
     process.on("SIGTERM", forward);
     child.on("error", (error) => fail(`${command} could not be started: ${error.message}`));
     child.on("close", (code, signal) => {
       process.off("SIGINT", forward);
       process.off("SIGTERM", forward);
-      if (quiet && code !== 0) process.stderr.write(kept);
+      if (code !== 0) process.stderr.write(kept);
       resolve(code ?? (signal === "SIGINT" ? 130 : 1));
     });
   });
@@ -73,7 +80,7 @@ function sourceStamp() {
       a.name < b.name ? -1 : 1,
     )) {
       if (
-        /^(node_modules|dist|\.turbo|runs|etc)$/.test(entry.name) ||
+        /^(node_modules|dist|\.turbo|runs|etc|bench)$/.test(entry.name) ||
         /\.test\.ts$/.test(entry.name)
       )
         continue;
@@ -109,11 +116,8 @@ async function bringPnpm() {
   if (existsSync(pnpmCli)) return;
   process.stderr.write(`gimbal: installing pnpm ${pnpmVersion}\n`);
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
-  const code = await run(
-    npm,
-    ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", pnpmDir, `pnpm@${pnpmVersion}`],
-    { quiet: true },
-  );
+  const flags = ["--no-save", "--no-audit", "--no-fund", "--prefix", pnpmDir];
+  const code = await run(npm, ["install", ...flags, `pnpm@${pnpmVersion}`]);
   if (code !== 0 || !existsSync(pnpmCli)) {
     rmSync(pnpmDir, { recursive: true, force: true });
     fail(
@@ -129,7 +133,7 @@ async function install() {
   if (isFresh("install", stamp)) return;
   await bringPnpm();
   process.stderr.write("gimbal: installing dependencies\n");
-  if ((await pnpm(["install", "--frozen-lockfile"], { quiet: true })) !== 0) {
+  if ((await pnpm(["install", "--frozen-lockfile"])) !== 0) {
     fail("pnpm install failed (see above).");
   }
   remember("install", stamp);
@@ -141,19 +145,17 @@ async function build() {
   if (isFresh("build", stamp)) return;
   await bringPnpm();
   process.stderr.write("gimbal: building\n");
-  if (
-    (await pnpm(["exec", "turbo", "run", "build", "--output-logs=errors-only"], {
-      quiet: true,
-    })) !== 0
-  ) {
+  if ((await pnpm(["exec", "turbo", "run", "build", "--output-logs=errors-only"])) !== 0) {
     fail("the build failed (see above).");
   }
   remember("build", sourceStamp());
 }
 
+/** The command line sees the folder its user stands in, which npm notes in INIT_CWD. */
 const gimbal = (args) =>
   run(process.execPath, [path.join(root, "apps", "cli", "dist", "main.js"), ...args], {
     own: true,
+    cwd: process.env.INIT_CWD ?? process.cwd(),
   });
 
 const [command, ...args] = process.argv.slice(2);
@@ -166,19 +168,23 @@ switch (command) {
     await build();
     process.exitCode = await gimbal(args);
     break;
-  case "test":
+  case "test": {
     await build();
     await bringPnpm();
-    process.exitCode = await pnpm([
-      "exec",
-      "vitest",
-      "run",
-      "--reporter=default",
-      "--reporter=json",
-      "--outputFile.json=test-results.json",
-      ...args,
-    ]);
+    const reporters = ["--reporter=default", "--reporter=json"];
+    const report = "--outputFile.json=test-results.json";
+    process.exitCode = await pnpm(["exec", "vitest", "run", ...reporters, report, ...args], {
+      own: true,
+    });
+    break;
+  }
+  case "verify":
+    await install();
+    await bringPnpm();
+    process.exitCode = await pnpm(["exec", "tsx", "tooling/checks/src/verify.ts", ...args], {
+      own: true,
+    });
     break;
   default:
-    fail(`unknown command "${command ?? ""}"; expected demo, test or gimbal.`);
+    fail(`unknown command "${command ?? ""}"; expected demo, gimbal, test or verify.`);
 }
