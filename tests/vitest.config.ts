@@ -4,6 +4,5 @@ import type { UserWorkspaceConfig } from "vitest/config";
 const config: UserWorkspaceConfig = project({
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  passWithNoTests: true,
 });
 export default config;
