@@ -71,9 +71,12 @@ const context = createContext({
   columns: () => process.stderr.columns ?? 80,
   signal: stop.signal,
 });
+// Work may wait on threads that do not hold the event loop; Node would call that a deadlock and end with code 13.
+const awake = setInterval(() => {}, 2 ** 30);
 const exitCode = await runCli(process.argv.slice(2), context, {
   signalExitCode: () => signalExitCode,
 });
+clearInterval(awake);
 await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
 // A worker or socket that a failed command left behind must not keep the program alive.
 process.exit(exitCode);

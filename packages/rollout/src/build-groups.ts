@@ -1,8 +1,15 @@
 /**
  * Collected attempts -> TrajectoryGroups: a pure function of what is stored.
  */
-import type { FidelityReport, Store, TrajectoryGroup } from "@gimbal-rl/core";
+import type {
+  CapturedCall,
+  FidelityReport,
+  Store,
+  Trajectory,
+  TrajectoryGroup,
+} from "@gimbal-rl/core";
 import { buildTrajectory, mergeFidelity } from "@gimbal-rl/graph";
+import type { AttemptRecord } from "./attempt-record.js";
 import { type CollectedGroup, loadCalls } from "./collect-attempts.js";
 
 /** Groups ready for advantages, with the fidelity of all of them together. */
@@ -19,6 +26,17 @@ const budgetClasses: readonly string[] = [
   "output-limit",
 ];
 
+/** The trajectory of one finished attempt, as training sees it, from its calls. */
+export function buildAttemptTrajectory(
+  record: Pick<AttemptRecord, "attempt" | "failureClass">,
+  calls: readonly CapturedCall[],
+): Trajectory {
+  return buildTrajectory(record.attempt.attemptId, calls, {
+    // A budget cut the last call; it is trained with the attempt's score, cut or not.
+    trainUndelivered: budgetClasses.includes(record.failureClass),
+  });
+}
+
 /** Reads the calls of the collected attempts and builds their trajectories. */
 export async function buildGroups(
   collected: readonly CollectedGroup[],
@@ -28,10 +46,7 @@ export async function buildGroups(
   const calls = await loadCalls(store, new Set(records.map((record) => record.sessionId)));
   const groups = collected.map(({ plan, records: own }): TrajectoryGroup => {
     const members = own.map((record) => ({
-      trajectory: buildTrajectory(record.attempt.attemptId, calls.get(record.sessionId) ?? [], {
-        // A budget cut the last call; it is trained with the attempt's score, cut or not.
-        trainUndelivered: budgetClasses.includes(record.failureClass),
-      }),
+      trajectory: buildAttemptTrajectory(record, calls.get(record.sessionId) ?? []),
       verdict: record.verdict,
     }));
     return { groupId: plan.groupId, taskId: plan.task.taskId, members };

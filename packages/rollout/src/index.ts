@@ -11,7 +11,7 @@ export {
   runAttempt,
   type SessionHost,
 } from "./attempt-runner.js";
-export { type BuiltGroups, buildGroups } from "./build-groups.js";
+export { type BuiltGroups, buildAttemptTrajectory, buildGroups } from "./build-groups.js";
 export { type AttemptClass, type AttemptFacts, classifyAttempt } from "./classify-attempt.js";
 export {
   type CollectedGroup,

@@ -1,0 +1,117 @@
+/**
+ * `gimbal proxy`: the gateway in front of a local engine.
+ */
+import { basename, resolve } from "node:path";
+import { type AttemptId, asId, type CapturedCall, GimbalError } from "@gimbal-rl/core";
+import { openAiChat } from "@gimbal-rl/dialects";
+import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
+import { buildTrajectory } from "@gimbal-rl/graph";
+import { createGateway, type Gateway } from "@gimbal-rl/proxy";
+import { createTape } from "@gimbal-rl/renderers";
+import { openStore } from "@gimbal-rl/store";
+import type { Command } from "commander";
+import type { CliContext } from "../context.js";
+import { openLocalModel, untilStopped } from "../local-model.js";
+import { parseCount, parseNotNegative, parsePort, parseSeed } from "../option-values.js";
+
+interface ProxyFlags {
+  readonly model?: string;
+  readonly host: string;
+  readonly port: number;
+  readonly controlPort: number;
+  readonly controlToken?: string;
+  readonly store?: string;
+  readonly threads: number;
+  readonly seed: number;
+  readonly temperature: number;
+  readonly json?: boolean;
+}
+
+/** Adds the command. */
+export function register(program: Command, context: CliContext): void {
+  program
+    .command("proxy")
+    .description(
+      "Run the gateway in front of a local engine: sessions with keys, every model call captured down to the sampled token.",
+    )
+    .option("--model <folder>", "Hugging Face model folder (default: the bundled tiny policy)")
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <n>", "data port, where harnesses call; 0 takes any free one", parsePort, 0)
+    .option("--control-port <n>", "control port; 0 takes any free one", parsePort, 0)
+    .option(
+      "--control-token <token>",
+      "token of the control API (default: GIMBAL_CONTROL_TOKEN, else random)",
+    )
+    .option("--store <folder>", "keep calls and raw bodies here (default: in memory)")
+    .option("--threads <n>", "sampler threads", parseCount, 1)
+    .option("--seed <n>", "seed of sampling", parseSeed, 0)
+    .option("--temperature <x>", "sampling temperature of sessions", parseNotNegative, 1)
+    .option(
+      "--json",
+      'print one line {"url","controlUrl","controlToken","pid"} on stdout when ready',
+    )
+    .addHelpText("after", "\nExample:\n  $ gimbal proxy --port 4000 --control-port 4001\n")
+    .action(async (flags: ProxyFlags) => runProxy(flags, context));
+}
+
+/** What `GET /v1/sessions/{id}/trajectory` answers; a session without an attempt stands for one. */
+function trajectoryOf(calls: readonly CapturedCall[], policy: string): unknown {
+  if (policy !== "strict") {
+    throw new GimbalError(
+      "invalid-request",
+      `Merge policy ${JSON.stringify(policy)} is not known; use strict.`,
+    );
+  }
+  const first = calls[0];
+  if (first === undefined) return null;
+  return buildTrajectory(first.attemptId ?? asId<AttemptId>(first.sessionId), calls);
+}
+
+async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
+  const output = context.output(flags);
+  const { host, port, seed, temperature, threads } = flags;
+  const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
+  const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
+  const controlToken = flags.controlToken ?? context.env.GIMBAL_CONTROL_TOKEN ?? "";
+  const store =
+    flags.store === undefined ? null : await openStore(resolve(context.cwd, flags.store));
+  try {
+    output.line(`Loading ${modelDir}`);
+    const { engine, renderer } = await openLocalModel(modelDir, { threads, model });
+    await using _engine = engine;
+    await using gateway = await createGateway({
+      engine,
+      renderer,
+      createTape,
+      dialects: [openAiChat],
+      host,
+      dataPort: port,
+      controlPort: flags.controlPort,
+      seed,
+      sampling: { temperature },
+      buildTrajectory: trajectoryOf,
+      onCaptureError: (error) => output.line(`A call could not be stored: ${error.message}`),
+      ...(controlToken === "" ? {} : { controlToken }),
+      ...(store === null ? {} : { store }),
+    });
+    const { controlUrl, url } = gateway;
+    output.json({ url, controlUrl, controlToken: gateway.controlToken, pid: process.pid });
+    output.text(howTo(gateway));
+    await untilStopped(context.signal);
+  } finally {
+    await store?.close();
+  }
+}
+
+function howTo({ controlToken, controlUrl, url }: Gateway): string {
+  const auth = `-H 'authorization: Bearer ${controlToken}'`;
+  return [
+    `Gateway at ${url}, control API at ${controlUrl} (Ctrl-C stops).`,
+    "",
+    "Open a session; the answer has its key and base URLs:",
+    `  curl ${controlUrl}/v1/sessions ${auth} -d '{"training":true}'`,
+    "",
+    `Point a harness at base URL ${url}/v1 with that key, then read what was captured:`,
+    `  curl ${controlUrl}/v1/sessions/<sessionId>/calls ${auth}`,
+  ].join("\n");
+}
