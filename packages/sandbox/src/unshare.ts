@@ -63,7 +63,7 @@ function mountScript(plan: NamespacePlan): string {
   lines.push(
     `hostname ${insideUser.host} 2>/dev/null || :`,
     "mkdir .old; pivot_root . .old; cd /",
-    "umount -l /.old; rmdir /.old; mount -o remount,ro /",
+    "umount -l /.old; rmdir /.old; mount -o remount,bind,ro /",
     'exec "$@"',
   );
   return lines.join("\n");
