@@ -15,6 +15,8 @@ export interface PackedWeight {
   columns: number;
   rowsFresh: boolean;
   columnsFresh: boolean;
+  /** True when the weight changed after it was refreshed. */
+  stale: boolean;
 }
 
 /** An f32 buffer. */

@@ -21,9 +21,13 @@ for (const threads of [1, 3]) {
       expect(() => backend.embed(out, b, ids, 1)).toThrowError(/0 to 5, expected 0 to 4/);
     });
 
-    it("refuses a product whose weight was never refreshed", () => {
+    it("refuses a product whose weight was not refreshed since it changed", () => {
       const [out, x, weight] = [2, 3, 6].map((length) => backend.allocate(length));
       expect(() => backend.linear(out, x, weight, 2, 3)).toThrowError(/call refreshWeight first/);
+      backend.refreshWeight(weight, 2, 3);
+      backend.linear(out, x, weight, 2, 3);
+      backend.addScaled(weight, weight, 1);
+      expect(() => backend.linear(out, x, weight, 2, 3)).toThrowError(/weight that changed/);
     });
 
     it("refuses a buffer of another backend", async () => {

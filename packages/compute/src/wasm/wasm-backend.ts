@@ -122,7 +122,7 @@ class WasmBackend implements Backend {
     return tensor;
   }
 
-  /** Address of a tensor that is read or added to. */
+  /** Address of a tensor that is read. */
   #in(tensor: Tensor): number {
     const own = this.#tensor(tensor);
     if (own.unwritten) {
@@ -139,9 +139,17 @@ class WasmBackend implements Backend {
     return own.pointer;
   }
 
+  /** Address of a tensor that is added to or written in part. */
+  #into(tensor: Tensor): number {
+    const own = this.#tensor(tensor);
+    if (own.packed !== undefined) own.packed.stale = true;
+    return this.#in(own);
+  }
+
   /** Address of a tensor that is written completely. */
   #out(tensor: Tensor): number {
     const own = this.#tensor(tensor);
+    if (own.packed !== undefined) own.packed.stale = true;
     own.unwritten = false;
     return own.pointer;
   }
@@ -254,7 +262,7 @@ class WasmBackend implements Backend {
   write(target: Tensor, values: Float32Array, offset = 0): void {
     const own = this.#tensor(target);
     this.#expectRange("write", own.length, offset, values.length);
-    const pointer = values.length === own.length ? this.#out(own) : this.#in(own);
+    const pointer = values.length === own.length ? this.#out(own) : this.#into(own);
     this.#views().floats.set(values, (pointer >>> 2) + offset);
   }
 
@@ -278,7 +286,10 @@ class WasmBackend implements Backend {
 
   fill(target: Tensor, value: number): void {
     const own = this.#tensor(target);
-    if (Object.is(value, 0)) own.unwritten = true;
+    if (Object.is(value, 0)) {
+      this.#out(own);
+      own.unwritten = true;
+    }
     else this.#elementwise("fill", own.length, 1, this.#out(own), [floatWord(value)]);
   }
 
@@ -347,7 +358,7 @@ class WasmBackend implements Backend {
       "scatterAddRows",
       units,
       size,
-      this.#in(table),
+      this.#into(table),
       from,
       rows.pointer,
       rows.length,
@@ -400,7 +411,7 @@ class WasmBackend implements Backend {
     const kept = this.#in(inverseRms);
     const work = x.length * 4;
     // Weight first: gradX may be the buffer of gradOut.
-    const sums = this.#in(gradWeight);
+    const sums = this.#into(gradWeight);
     this.#run(
       "rmsNormBackwardWeight",
       Math.ceil(width / 16),
@@ -413,7 +424,7 @@ class WasmBackend implements Backend {
       width,
     );
     const scale = this.#in(weight);
-    const to = this.#in(gradX);
+    const to = this.#into(gradX);
     this.#run("rmsNormBackwardInput", rows, work * 2, to, g, input, kept, scale, width);
   }
 
@@ -431,7 +442,7 @@ class WasmBackend implements Backend {
     const table = this.#in(cosSin);
     const sign = floatWord(inverse ? -1 : 1);
     const work = x.length * 3;
-    const to = this.#in(x);
+    const to = this.#into(x);
     this.#run("rope", rows.length, work, to, rows.pointer, table, heads, headWidth, sign);
   }
 
@@ -444,13 +455,22 @@ class WasmBackend implements Backend {
     if (packed !== undefined && packed.outputs === outputs && packed.inputs === inputs) {
       packed.rowsFresh = false;
       packed.columnsFresh = false;
+      packed.stale = false;
       return;
     }
     if (packed !== undefined) {
       if (packed.rows !== 0) this.#heap.release(packed.rows);
       if (packed.columns !== 0) this.#heap.release(packed.columns);
     }
-    own.packed = { outputs, inputs, rows: 0, columns: 0, rowsFresh: false, columnsFresh: false };
+    own.packed = {
+      outputs,
+      inputs,
+      rows: 0,
+      columns: 0,
+      rowsFresh: false,
+      columnsFresh: false,
+      stale: false,
+    };
   }
 
   /** Address of a packed copy; made on first use after a refresh, so that sampling pays for one only. */
@@ -459,8 +479,15 @@ class WasmBackend implements Backend {
     const packed = own.packed;
     if (packed === undefined || packed.outputs !== outputs || packed.inputs !== inputs) {
       throw new GimbalError(
-        "bad-usage",
+        "shape-mismatch",
         `linear: the weight [${outputs}, ${inputs}] was not prepared; call refreshWeight first.`,
+        { boundary: "compute" },
+      );
+    }
+    if (packed.stale) {
+      throw new GimbalError(
+        "shape-mismatch",
+        "Found a linear weight that changed; expected refreshWeight before its next use.",
         { boundary: "compute" },
       );
     }
@@ -535,7 +562,7 @@ class WasmBackend implements Backend {
     const panels = this.#packed(weight, outputs, inputs, "columns");
     const from = this.#in(gradOut);
     // Adding a sum to zeros that were never written is storing it (0 + x = x, but for the sign of a zero sum).
-    this.#product(this.#in(gradX), from, panels, 0, rows, inputs, outputs, 1);
+    this.#product(this.#into(gradX), from, panels, 0, rows, inputs, outputs, 1);
   }
 
   linearBackwardWeight(
@@ -560,10 +587,10 @@ class WasmBackend implements Backend {
     const units = Math.ceil(outputs / 32) * Math.ceil(inputs / 128);
     const work = 2 * rows * outputs * inputs;
     const scratch = [this.#scratch, this.#scratchStride] as const;
-    const to = this.#in(gradWeight);
+    const to = this.#into(gradWeight);
     this.#run("linearBackwardWeight", units, work, to, g, input, rows, outputs, inputs, ...scratch);
     if (gradBias !== undefined) {
-      const sums = this.#in(gradBias);
+      const sums = this.#into(gradBias);
       this.#run("columnSums", Math.ceil(outputs / 16), gradOut.length, sums, g, rows, outputs);
     }
   }
@@ -745,13 +772,13 @@ class WasmBackend implements Backend {
       ["up", up.length, n],
     );
     const rest = [gradUp, gradOut, gate, up].map((t) => this.#in(t));
-    this.#elementwise("swigluBackward", n, 16, this.#in(gradGate), rest);
+    this.#elementwise("swigluBackward", n, 16, this.#into(gradGate), rest);
   }
 
   addScaled(target: Tensor, source: Tensor, scale: number): void {
     expectLengths("addScaled", ["source", source.length, target.length]);
     const rest = [this.#in(source), floatWord(scale)];
-    this.#elementwise("addScaled", target.length, 2, this.#in(target), rest);
+    this.#elementwise("addScaled", target.length, 2, this.#into(target), rest);
   }
 
   // --- log-probabilities ---
@@ -883,7 +910,7 @@ class WasmBackend implements Backend {
     const { pointer } = this.#heap.allocate(blocks * 8 + 8);
     const from = this.#in(x);
     this.#elementwise("sumOfSquares", x.length, 4, pointer, [from]);
-    const first = this.#in(out) >>> 2;
+    const first = this.#into(out) >>> 2;
     // Partial sums of 1024 floats each, cut at fixed indices and added in order.
     const partials = new Float64Array(this.#pool.memory.buffer, pointer, blocks);
     let sum = 0;
@@ -917,7 +944,7 @@ class WasmBackend implements Backend {
       ],
     ].map(floatWord);
     const buffers = [gradient, firstMoment, secondMoment].map((t) => this.#in(t));
-    this.#elementwise("adamW", n, 20, this.#in(weight), [...buffers, ...scalars]);
+    this.#elementwise("adamW", n, 20, this.#into(weight), [...buffers, ...scalars]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
