@@ -54,6 +54,20 @@ describe("the example in the README of", () => {
     expect(names.filter((name) => !examples.some((example) => example.name === name))).toEqual([]);
   });
 
+  it("every package imports only what a user can install", () => {
+    const isPrivate = (specifier: string): boolean =>
+      ["testkit", "checks", "tiny", "tests", "examples"].some((name) =>
+        specifier.startsWith(`@gimbal-rl/${name}`),
+      );
+    const offenders = examples.flatMap(({ name, code }) =>
+      [...code.matchAll(/from "([^"]+)"/g)]
+        .map(([, specifier]) => specifier ?? "")
+        .filter((specifier) => specifier.startsWith(".") || isPrivate(specifier))
+        .map((specifier) => `${name}: ${specifier}`),
+    );
+    expect(offenders).toEqual([]);
+  });
+
   for (const { name, code } of examples) {
     it(`${name} runs to its end`, async () => {
       const file = join(folder, `${name}.mts`);

@@ -124,18 +124,27 @@ describe("published packages", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("stand with their rank in docs/architecture/README.md and in the root README", () => {
-    const index = readFileSync(join(root, "docs/architecture/README.md"), "utf8");
-    const front = readFileSync(join(root, "README.md"), "utf8");
-    const missing = published.flatMap(({ folder, shortName, tag }) => {
-      const rank = tag.replace("rank-", "");
-      const row = new RegExp(
-        `^\\| +${rank} +\\|.*\\[\`${shortName}\`\\]\\(${shortName}\\.md\\)`,
-        "m",
-      );
+  it("stand with rank and imports in docs/architecture/README.md, and in the root README", () => {
+    // Biome pads the columns of tables.
+    const read = (path: string): string =>
+      readFileSync(join(root, path), "utf8").replace(/ +/g, " ");
+    const index = read("docs/architecture/README.md");
+    const front = read("README.md");
+    const missing = published.flatMap(({ folder, shortName, manifest, tag }) => {
+      const imports = Object.keys(manifest.dependencies ?? {})
+        .filter((name) => name.startsWith("@gimbal-rl/"))
+        .map((name) => name.slice("@gimbal-rl/".length));
+      const cells = [
+        tag.replace("rank-", ""),
+        `[\`${shortName}\`](${shortName}.md)`,
+        imports.sort().join(", ") || "none",
+      ];
+      const row = `| ${cells.join(" | ")} |`;
       return [
-        ...(row.test(index) ? [] : [`docs/architecture/README.md: ${shortName} at ${rank}`]),
-        ...(front.includes(`[\`${shortName}\`](${folder}`) ? [] : [`README.md: ${shortName}`]),
+        ...(index.includes(`\n${row}\n`) ? [] : [`docs/architecture/README.md lacks: ${row}`]),
+        ...(front.includes(`\n| [\`${shortName}\`](${folder}) |`)
+          ? []
+          : [`README.md: ${shortName}`]),
       ];
     });
     expect(missing).toEqual([]);
