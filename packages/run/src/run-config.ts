@@ -110,11 +110,11 @@ export function parseRunConfig(value: unknown): RunConfig {
   for (const [name, isValid, expected] of checks) {
     if (!isValid(fields[name])) refuse(name, expected, fields[name]);
   }
-  const evaluation = fields["evaluation"] as Record<string, unknown> | undefined;
+  const evaluation = fields.evaluation as Record<string, unknown> | undefined;
   for (const name of ["heldoutTasks", "heldoutFamilyTasks"]) {
     if (!isNatural(evaluation?.[name])) refuse(`evaluation.${name}`, "a whole number", evaluation);
   }
-  const facts = fields["facts"];
+  const facts = fields.facts;
   if (typeof facts !== "object" || facts === null) refuse("facts", "an object", facts);
   return value as RunConfig;
 }

@@ -9,7 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
 import { GimbalError } from "@gimbal-rl/core";
-import { grpo } from "@gimbal-rl/objective";
 import {
   type AttemptRecord,
   attemptEndKind,

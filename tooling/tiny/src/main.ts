@@ -41,9 +41,25 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { trainOnDemonstrations } = await import("./train.js");
     await trainOnDemonstrations(Number(threads), Number(steps));
   },
+  score: async ([step = "", tasks = "70"]) => {
+    const { scoreCheckpoint } = await import("./select.js");
+    process.stdout.write(`${JSON.stringify(await scoreCheckpoint(Number(step), Number(tasks)))}\n`);
+  },
+  select: async ([target = "0.3", tasks = "70"]) => {
+    const { bundleCheckpoint, selectCheckpoint } = await import("./select.js");
+    const scores = await selectCheckpoint(Number(target), Number(tasks));
+    const last = scores.at(-1);
+    if (last === undefined || last.passAt1 < Number(target)) {
+      throw new RangeError("No checkpoint reaches the target; train longer.");
+    }
+    await bundleCheckpoint(last.step);
+  },
 };
+
+/** Stages of a whole build; `score` only measures. */
+const skippedByDefault = "score";
 
 const [stage, ...args] = process.argv.slice(2);
 for (const [name, run] of Object.entries(stages)) {
-  if (stage === undefined || stage === name) await run(args);
+  if (stage === undefined ? name !== skippedByDefault : stage === name) await run(args);
 }

@@ -39,7 +39,7 @@ export function tinyConfig(vocabularySize: number): ModelConfig {
 
 const seed = 1;
 const optimizer = { beta1: 0.9, beta2: 0.98, weightDecay: 0.01, maxGradientNorm: 1 };
-const warmUpSteps = 800;
+const warmUpSteps = 2400;
 const log = (text: string): void => void process.stderr.write(`${text}\n`);
 
 /** Tokens that stand between names in transcripts, by how often they do in expert episodes. */
@@ -79,7 +79,7 @@ async function createTinyPolicy(
 /** Runs (or continues) the warm-up. */
 export async function warmUp(threads: number): Promise<void> {
   const { policy, tokenizer } = await createTinyPolicy(threads);
-  const texts = createWarmUpTexts(warmUpVocabulary(tokenizer), { count: 9600, length: 66, seed });
+  const texts = createWarmUpTexts(warmUpVocabulary(tokenizer), { count: 38_400, length: 66, seed });
   await trainSft(policy, texts, {
     seed,
     steps: warmUpSteps,
@@ -93,7 +93,7 @@ export async function warmUp(threads: number): Promise<void> {
     onStep: ({ metrics, seconds, step }) => {
       if (step % 10 === 0)
         log(
-          `warm-up ${step}/${warmUpSteps} loss ${metrics["loss"]?.toFixed(3)} ${seconds.toFixed(2)} s`,
+          `warm-up ${step}/${warmUpSteps} loss ${metrics.loss?.toFixed(3)} ${seconds.toFixed(2)} s`,
         );
     },
   });
@@ -132,7 +132,7 @@ export async function trainOnDemonstrations(threads: number, steps: number): Pro
     onStep: ({ extra, metrics, seconds, step }) => {
       if (step % 10 === 0) {
         log(
-          `sft ${step}/${steps} loss ${metrics["loss"]?.toFixed(4)} held ${String(extra["heldLoss"] ?? "")} ${seconds.toFixed(2)} s`,
+          `sft ${step}/${steps} loss ${metrics.loss?.toFixed(4)} held ${String(extra.heldLoss ?? "")} ${seconds.toFixed(2)} s`,
         );
       }
     },
