@@ -101,9 +101,9 @@ async function checkPolicy(): Promise<Found> {
     await loadRendererFromFolder(tinyModelDir);
     await using backend = createReferenceBackend();
     await using policy = await loadPolicy(tinyModelDir, backend);
-    const { contextLength, layers, vocabularySize } = policy.config;
+    const { layers, maxPositions, vocabularySize } = policy.config;
     return ok(
-      `${tinyModelDir} (${layers} layers, vocabulary ${vocabularySize}, context ${contextLength}, made with Pi ${tinyHarness.version})`,
+      `${tinyModelDir} (${layers} layers, vocabulary ${vocabularySize}, context ${maxPositions}, made with Pi ${tinyHarness.version})`,
     );
   } catch (error) {
     return {

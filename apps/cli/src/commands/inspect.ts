@@ -1,0 +1,141 @@
+/**
+ * `gimbal inspect`: a stored run, or one attempt of it turn by turn.
+ */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { attemptText, readAttempt } from "../attempt-view.js";
+import type { CliContext } from "../context.js";
+import { formatTable } from "../output.js";
+import { type RunOverview, readOverview } from "../run-overview.js";
+import { openStoredRun } from "../stored-run.js";
+
+interface InspectFlags {
+  readonly attempt?: string;
+  readonly full?: boolean;
+  readonly json?: boolean;
+}
+
+/** Characters of a message shown without `--full`. */
+const shownCharacters = 1200;
+
+/** Adds the command. */
+export function register(program: Command, context: CliContext): void {
+  program
+    .command("inspect")
+    .description(
+      "Show a stored run, finished or not: steps, pass@1, coverage and drift, failures by class; or one attempt turn by turn.",
+    )
+    .argument("<run>", "run folder")
+    .option("--attempt <id>", "show this attempt; a part of its id is enough when only one has it")
+    .option("--full", "do not shorten messages")
+    .option("--json", "print the result as one JSON object on stdout")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ gimbal inspect runs/mine\n  $ gimbal inspect runs/mine --attempt eval-after/fix-operator-7/0\n",
+    )
+    .action(async (folder: string, flags: InspectFlags) => inspect(folder, flags, context));
+}
+
+async function inspect(folder: string, flags: InspectFlags, context: CliContext): Promise<void> {
+  const output = context.output(flags);
+  await using run = await openStoredRun(resolve(context.cwd, folder));
+  if (flags.attempt !== undefined) {
+    const view = await readAttempt(run, flags.attempt);
+    const limit = flags.full === true ? Number.POSITIVE_INFINITY : shownCharacters;
+    output.text(attemptText(view, limit));
+    output.json(view);
+    return;
+  }
+  const overview = await readOverview(run);
+  output.text(overviewText(overview));
+  output.json(overview);
+}
+
+const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
+
+function stepsTable({ steps }: RunOverview): string {
+  return formatTable(
+    ["step", "reward", "pass", "signal", "coverage", "kl", "tokens", "loss", "|gradient|", "s"],
+    steps.map((step) => [
+      String(step.step),
+      step.reward.toFixed(3),
+      percent(step.passRate),
+      String(step.groupsWithSignal),
+      step.coverage.toFixed(3),
+      step.kl.toFixed(4),
+      `${step.trainedTokens}/${step.sampledTokens}`,
+      step.loss.toFixed(4),
+      step.gradientNorm.toFixed(3),
+      (step.seconds.wall + step.seconds.training).toFixed(1),
+    ]),
+  );
+}
+
+function phasesTable({ phases }: RunOverview): string {
+  return formatTable(
+    ["phase", "attempts", "passed", "pass@1", "calls", "sampled", "trainable", "malformed"],
+    phases.map(({ attempts, calls, fidelity, passAt1, passed, phase }) => [
+      phase,
+      String(attempts),
+      String(passed),
+      percent(passAt1),
+      String(calls),
+      String(fidelity.sampledTokens),
+      percent(fidelity.coverage),
+      String(fidelity.malformedCalls),
+    ]),
+  );
+}
+
+function failuresTable({ phases }: RunOverview): string {
+  const classes = [...new Set(phases.flatMap(({ failures }) => Object.keys(failures)))].sort();
+  return formatTable(
+    ["failure class", ...phases.map(({ phase }) => phase)],
+    classes.map((name) => [name, ...phases.map(({ failures }) => String(failures[name] ?? 0))]),
+  );
+}
+
+function counts(values: Readonly<Record<string, number>>): string {
+  const some = Object.entries(values).filter(([, count]) => count > 0);
+  return some.length === 0 ? "none" : some.map(([name, count]) => `${name} ${count}`).join(", ");
+}
+
+function overviewText(overview: RunOverview): string {
+  const { discarded, fidelity, harness, heldOutFamily, passAt1, seed, steps, stepsPlanned } =
+    overview;
+  const sections = [
+    [
+      overview.runDir,
+      harness === null ? null : `${harness.id} ${harness.version}`,
+      seed === null ? null : `seed ${seed}`,
+      overview.sandboxLevel === null ? null : `sandbox ${overview.sandboxLevel}`,
+      stepsPlanned === null ? null : `${steps.length} of ${stepsPlanned} steps`,
+    ]
+      .filter((part) => part !== null)
+      .join("  "),
+  ];
+  if (steps.length > 0) sections.push(stepsTable(overview).trimEnd());
+  if (overview.phases.length > 0) {
+    sections.push(phasesTable(overview).trimEnd(), failuresTable(overview).trimEnd());
+  } else sections.push("No finished attempt is stored.");
+  const gains = [
+    ["held-out tasks, trained families", passAt1] as const,
+    ["family held out whole", heldOutFamily] as const,
+  ].flatMap(([name, compared]) => {
+    if (compared === null) return [];
+    const [low, high] = compared.gainCi95.map((value) => (100 * value).toFixed(1));
+    return [
+      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval ${low} to ${high} points`,
+    ];
+  });
+  const leftOut = fidelity.leftOut.map(({ reason, tokens }) => `${reason} ${tokens}`).join(", ");
+  sections.push(
+    [
+      ...gains,
+      `coverage ${fidelity.coverage.toFixed(4)} (${fidelity.trainedTokens} of ${fidelity.sampledTokens} sampled tokens)${leftOut === "" ? "" : `; left out: ${leftOut}`}`,
+      `links ${counts(fidelity.links)}; branches ${fidelity.branches}; malformed calls ${fidelity.malformedCalls}`,
+      `discarded tries ${discarded.tries}, tokens ${discarded.tokens}${discarded.tries === 0 ? "" : ` (${counts(discarded.reasons)})`}`,
+    ].join("\n"),
+  );
+  return `${sections.join("\n\n")}\n`;
+}
