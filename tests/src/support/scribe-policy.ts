@@ -48,7 +48,7 @@ export async function writeScribePolicy(dir: string, turnShare = 0.6): Promise<v
 
   const moves = new Map<number, (readonly [number, number])[]>();
   const chain = (ids: readonly number[]): void => {
-    ids.slice(1).forEach((next, i) => moves.set(ids[i] ?? 0, [[next, 1]]));
+    for (const [i, next] of ids.slice(1).entries()) moves.set(ids[i] ?? 0, [[next, 1]]);
   };
   for (const answer of [yes, no]) chain([...answer, ...tail]);
   chain(head);

@@ -2,10 +2,13 @@
 import { asId, type Harness, type SandboxLevel, type Task, type TaskId } from "@gimbal-rl/core";
 import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
 import { createRunFolder } from "@gimbal-rl/sdk";
-import ownHarness from "../../../examples/own-harness/harness.mjs";
 
-/** The example, as the command line loads it. */
-export const exampleHarness: Harness = ownHarness;
+const examplePath = new URL("../../../examples/own-harness/harness.mjs", import.meta.url).href;
+
+/** The example, loaded as the command line does it. */
+export const exampleHarness: Harness = (
+  (await import(/* @vite-ignore */ examplePath)) as { readonly default: Harness }
+).default;
 
 /** A task that "yes" in answer.txt solves. */
 export function scribeTask(name: string, split: Task["split"] = "train"): Task {

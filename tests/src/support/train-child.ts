@@ -1,7 +1,7 @@
 /**
  * Continues a run, telling each event as a JSON line on stdout, and kills itself with SIGKILL where it is told to.
- * Arguments: run folder, model folder, and optionally `<event>:<value>` of an event, or `checkpoint:<step>` for the
- * moment when a checkpoint has appeared.
+ * Arguments: run folder, model folder, and optionally `<event>=<name>` (`step-end=1`, `phase-end=train`,
+ * `attempt-end=train/4` for the fourth of a phase) or `checkpoint=<step>` for the moment when a checkpoint has appeared.
  */
 import { mkdirSync, watch, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ if (kind === "checkpoint") {
 
 function nameOf(event: RunEvent): string {
   if (event.type === "step-end") return String(event.report.step);
-  if (event.type === "attempt-end") return event.record.attempt.attemptId;
+  if (event.type === "attempt-end") return `${event.phase}/${event.done}`;
   return event.phase;
 }
 
