@@ -69,7 +69,11 @@ export async function readBody(
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-/** @throws {GimbalError} `invalid-request` when the bytes are not UTF-8. */
+/**
+ * The text of a request body.
+ *
+ * @throws {GimbalError} `invalid-request` when the bytes are not UTF-8.
+ */
 export function bodyText(body: Uint8Array): string {
   try {
     return strictUtf8.decode(body);

@@ -44,6 +44,7 @@ export interface DiscardedTry {
   readonly sampledTokens: number;
 }
 
-/** Event kinds this package writes. */
+/** Event kind of an attempt that counts. */
 export const attemptEndKind = "attempt-end";
+/** Event kind of an attempt that was rerun or dropped; it is counted, never trained. */
 export const attemptDiscardedKind = "attempt-discarded";

@@ -14,7 +14,11 @@ export interface NodeLocation {
 
 const systemPath = "/usr/local/bin:/usr/bin:/bin";
 
-/** @param nodePath - Host path of the binary; undefined = the one on the sandbox's own PATH. */
+/**
+ * Where grading finds Node.
+ *
+ * @param nodePath - Host path of the binary; undefined = the one on the sandbox's own PATH.
+ */
 export function locateNode(nodePath: string | undefined): NodeLocation {
   if (nodePath === undefined) return { executable: "node", path: systemPath, readOnlyPaths: [] };
   const folder = nodePath.slice(0, nodePath.lastIndexOf("/"));
