@@ -29,9 +29,9 @@ export interface PiInstall {
 }
 
 /** Fixed places at level `namespace`. */
-export const insideInstallDir = "/opt/pi";
+const insideInstallDir = "/opt/pi";
 /** See {@link insideInstallDir}. */
-export const insideNodeDir = "/opt/node";
+const insideNodeDir = "/opt/node";
 const insideCompileCacheDir = "/opt/pi-cache";
 
 /** The system limits one argument to 128 KiB. */

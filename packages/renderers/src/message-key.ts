@@ -35,7 +35,7 @@ interface AssistantContent {
 }
 
 /** Text, reasoning and calls of an assistant turn, each joined. */
-export function assistantContent(message: AssistantMessage): AssistantContent {
+function assistantContent(message: AssistantMessage): AssistantContent {
   let text = "";
   let reasoning = "";
   const calls: (readonly [string, string, string])[] = [];

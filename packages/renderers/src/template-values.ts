@@ -64,7 +64,7 @@ class PythonBoolean extends BooleanValue {
 export const stringValue = (value: string): TemplateValue => new StringValue(value);
 export const booleanValue = (value: boolean): TemplateValue => new PythonBoolean(value);
 export const nullValue: TemplateValue = new NullValue(null);
-export const undefinedValue: TemplateValue = new UndefinedValue(undefined);
+const undefinedValue: TemplateValue = new UndefinedValue(undefined);
 export const arrayValue = (items: TemplateValue[]): TemplateValue => new ArrayValue(items);
 export const integerValue = (value: number): TemplateValue => new IntegerValue(value);
 export const functionValue = (call: ValueFunction): TemplateValue => new FunctionValue(call);

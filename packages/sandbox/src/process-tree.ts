@@ -16,7 +16,7 @@ export interface ProcessRow {
 }
 
 /** All visible processes; empty where there is no /proc. */
-export function readProcesses(): ProcessRow[] {
+function readProcesses(): ProcessRow[] {
   let names: string[];
   try {
     names = readdirSync("/proc");
@@ -37,7 +37,7 @@ export function readProcesses(): ProcessRow[] {
 }
 
 /** Parses `/proc/<pid>/stat`; the command name may hold spaces and parentheses. */
-export function parseStat(pid: number, text: string): ProcessRow | null {
+function parseStat(pid: number, text: string): ProcessRow | null {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   if (fields.length < 15 || fields[0] === "Z") return null;
   const field = (index: number): number => Number(fields[index]);

@@ -10,7 +10,7 @@ export function isMissing(error: unknown): boolean {
 }
 
 /** Flushes a folder's entries. Some systems cannot; there a rename is as durable as they make it. */
-export async function syncFolder(path: string): Promise<void> {
+async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, "r").catch(() => null);
   if (handle === null) return;
   try {

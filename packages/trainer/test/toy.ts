@@ -25,7 +25,7 @@ import {
 import { buildTrainingBatches } from "@gimbal-rl/graph";
 import { groupAdvantages } from "@gimbal-rl/objective";
 
-export const toyConfig: ModelConfig = {
+const toyConfig: ModelConfig = {
   architecture: "qwen3",
   vocabularySize: 24,
   width: 16,
@@ -89,7 +89,7 @@ export function toyTrajectory(name: string, seed: number): Trajectory {
 }
 
 /** Replaces the recorded log-probabilities by the policy's own. */
-export async function recordLogprobs(
+async function recordLogprobs(
   policy: TrainablePolicy,
   batch: TrainingBatch,
 ): Promise<TrainingBatch> {

@@ -103,7 +103,7 @@ async function openShards(indexText: string, dir: string, label: string): Promis
 }
 
 /** A text file of a model folder; null when it does not exist. */
-export async function readFolderText(dir: string, file: string): Promise<string | null> {
+async function readFolderText(dir: string, file: string): Promise<string | null> {
   try {
     return await readFile(join(dir, file), "utf8");
   } catch (error) {

@@ -28,7 +28,7 @@ export function rotaryFrequencies(
 }
 
 /** cosSin[positions, E]: cosines in the first half of a row, sines in the second. */
-export function rotaryTable(
+function rotaryTable(
   config: Pick<ModelConfig, "headWidth" | "ropeTheta" | "ropeScaling">,
   positions: number,
 ): Float32Array {
