@@ -1,0 +1,158 @@
+/** What goes wrong on real machines: one line with the next step, exit code 1 or 2, nothing on stdout, no stack. */
+import { cp, mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { createModelFolder, gimbal, type Invocation } from "./support.js";
+
+let folder = "";
+let modelDir = "";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "gimbal-cli-"));
+  modelDir = await createModelFolder(join(folder, "model"));
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+/** Checks the form of a failure and returns its line. */
+function failureLine({ exitCode, stderr, stdout }: Invocation, expectedCode = 1): string {
+  expect(stdout).toBe("");
+  const lines = stderr.trimEnd().split("\n");
+  const last = lines.at(-1) ?? "";
+  expect(lines.filter((line) => line.startsWith("gimbal: "))).toEqual([last]);
+  expect(stderr).not.toMatch(/^\s+at /m);
+  expect(last).not.toContain("unexpected error");
+  expect(exitCode).toBe(expectedCode);
+  return last;
+}
+
+async function changedModel(name: string): Promise<string> {
+  const copy = join(folder, name);
+  await cp(modelDir, copy, { recursive: true });
+  return copy;
+}
+
+describe("models", () => {
+  test("a folder that is not there, or is no model", async () => {
+    const missing = await gimbal("serve", "--model", join(folder, "nothing"), "--json");
+    expect(failureLine(missing)).toMatch(/is not a folder\. Give a Hugging Face model folder/);
+    await mkdir(join(folder, "empty"), { recursive: true });
+    const empty = await gimbal("serve", "--model", join(folder, "empty"), "--json");
+    expect(failureLine(empty)).toMatch(/is not a model folder: it has no tokenizer\.json/);
+  });
+
+  test("truncated safetensors", async () => {
+    const copy = await changedModel("truncated");
+    await truncate(join(copy, "model.safetensors"), 2000);
+    const line = failureLine(await gimbal("proxy", "--model", copy, "--json"));
+    expect(line).toMatch(/model\.safetensors/);
+  });
+
+  test("a template with a filter that is not known", async () => {
+    const copy = await changedModel("filter");
+    await writeFile(
+      join(copy, "chat_template.jinja"),
+      "{%- for m in messages %}<|im_start|>{{ m.content | sparkle }}<|im_end|>{%- endfor %}",
+    );
+    const line = failureLine(await gimbal("serve", "--model", copy, "--json"));
+    expect(line).toContain("sparkle");
+  });
+});
+
+describe("places", () => {
+  test("a port in use", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? String(address.port) : "";
+    for (const argv of [
+      ["serve", "--port", port],
+      ["proxy", "--port", port],
+      ["proxy", "--control-port", port],
+    ]) {
+      const line = failureLine(await gimbal(...argv, "--model", modelDir, "--json"));
+      expect(line).toContain(`Port ${port} on 127.0.0.1 is in use. Stop the other program`);
+    }
+    server.close();
+  });
+
+  test("a run folder that cannot be written", async () => {
+    // Below a file: refused for root too, whom permissions do not stop.
+    const file = join(folder, "file");
+    await writeFile(file, "");
+    const store = await gimbal("proxy", "--model", modelDir, "--store", join(file, "run"));
+    expect(failureLine(store)).toMatch(/cannot be written .*choose another folder/);
+    const run = await gimbal("train", "--run", join(file, "run"), "--json");
+    expect(failureLine(run)).toMatch(/choose a folder you may write to with --run/);
+  });
+
+  test("a run database that is damaged", async () => {
+    const run = join(folder, "damaged");
+    await mkdir(run, { recursive: true });
+    await writeFile(join(run, "gimbal.db"), "this is no database".repeat(500));
+    for (const argv of [
+      ["inspect", run],
+      ["validate", run],
+      ["proxy", "--model", modelDir, "--store", run],
+    ]) {
+      const line = failureLine(await gimbal(...argv, "--json"));
+      expect(line).toMatch(/The run database in .* is damaged .* Restore the folder/);
+    }
+  });
+
+  test("a run that is not there", async () => {
+    const nothing = join(folder, "nothing");
+    expect(failureLine(await gimbal("inspect", nothing))).toMatch(/is not a folder\. Give/);
+    expect(failureLine(await gimbal("validate", folder))).toMatch(
+      /no run database .* Check the path/,
+    );
+    expect(failureLine(await gimbal("train", "--resume", nothing))).toMatch(/run\.json/);
+  });
+});
+
+describe("harnesses", () => {
+  test("without Pi the doctor says how to install it", async () => {
+    vi.stubEnv("GIMBAL_CACHE_DIR", join(folder, "cache"));
+    const { stdout } = await gimbal("doctor", "--json");
+    const { checks } = JSON.parse(stdout) as { checks: { name: string }[] };
+    expect(checks.find(({ name }) => name === "harness pi")).toMatchObject({
+      status: "missing",
+      next: expect.stringContaining("gimbal doctor --install pi"),
+    });
+  });
+
+  test("Pi that cannot be installed ends the command", async () => {
+    vi.stubEnv("GIMBAL_CACHE_DIR", join(folder, "cache-2"));
+    vi.stubEnv("PATH", join(folder, "no-programs"));
+    for (const argv of [
+      ["doctor", "--install", "pi"],
+      ["rollout", "--run", join(folder, "rollout"), "--sandbox", "process"],
+    ]) {
+      expect(failureLine(await gimbal(...argv, "--json"))).toMatch(/npm/);
+    }
+  });
+
+  test("another version in Pi's place is broken, and says so", async () => {
+    const cache = join(folder, "cache-3");
+    const place = join(cache, "harness/pi-1.6.0/node_modules/@earendil-works/pi-coding-agent");
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, "package.json"), '{"version":"9.9.9"}');
+    vi.stubEnv("GIMBAL_CACHE_DIR", cache);
+    const { exitCode, stdout } = await gimbal("doctor");
+    expect(stdout).toMatch(/broken +harness pi .*found 9\.9\.9/);
+    expect(exitCode).toBe(1);
+  });
+
+  test("an unknown harness is bad usage", async () => {
+    const line = failureLine(await gimbal("rollout", "--harness", "nemo"), 2);
+    expect(line).toMatch(/Unknown harness "nemo"; expected pi/);
+  });
+});
