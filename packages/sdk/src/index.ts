@@ -18,6 +18,12 @@ export {
   type InferenceServer,
   type InferenceServerOptions,
 } from "./inference-server.js";
+export {
+  createLocalGateway,
+  type LocalGateway,
+  type LocalGatewayOptions,
+} from "./local-gateway.js";
+export { type LocalModel, type OpenLocalModelOptions, openLocalModel } from "./local-model.js";
 export { type ReplayOptions, type ReplayResult, replayGrpoRun } from "./replay-run.js";
 export { createRunFolder, isRunFolder, type RunManifest, readRunFolder } from "./run-manifest.js";
 export { stablePathRules } from "./stable-paths.js";

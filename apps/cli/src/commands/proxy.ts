@@ -2,17 +2,14 @@
  * `gimbal proxy`: the gateway in front of a local engine.
  */
 import { basename, resolve } from "node:path";
-import { type AttemptId, asId, type CapturedCall, GimbalError } from "@gimbal-rl/core";
-import { openAiChat } from "@gimbal-rl/dialects";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { buildTrajectory } from "@gimbal-rl/graph";
-import { createGateway, type Gateway } from "@gimbal-rl/proxy";
-import { createTape } from "@gimbal-rl/renderers";
+import type { Gateway } from "@gimbal-rl/proxy";
+import { createLocalGateway } from "@gimbal-rl/sdk";
 import { openStore } from "@gimbal-rl/store";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { openLocalModel, untilStopped } from "../local-model.js";
 import { parseCount, parseNotNegative, parsePort, parseSeed } from "../option-values.js";
+import { untilStopped } from "../until-stopped.js";
 
 interface ProxyFlags {
   readonly model?: string;
@@ -54,19 +51,6 @@ export function register(program: Command, context: CliContext): void {
     .action(async (flags: ProxyFlags) => runProxy(flags, context));
 }
 
-/** What `GET /v1/sessions/{id}/trajectory` answers; a session without an attempt stands for one. */
-function trajectoryOf(calls: readonly CapturedCall[], policy: string): unknown {
-  if (policy !== "strict") {
-    throw new GimbalError(
-      "invalid-request",
-      `Merge policy ${JSON.stringify(policy)} is not known; use strict.`,
-    );
-  }
-  const first = calls[0];
-  if (first === undefined) return null;
-  return buildTrajectory(first.attemptId ?? asId<AttemptId>(first.sessionId), calls);
-}
-
 async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { host, port, seed, temperature, threads } = flags;
@@ -77,23 +61,20 @@ async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
     flags.store === undefined ? null : await openStore(resolve(context.cwd, flags.store));
   try {
     output.line(`Loading ${modelDir}`);
-    const { engine, renderer } = await openLocalModel(modelDir, { threads, model });
-    await using _engine = engine;
-    await using gateway = await createGateway({
-      engine,
-      renderer,
-      createTape,
-      dialects: [openAiChat],
+    await using local = await createLocalGateway({
+      modelDir,
+      model,
+      threads,
       host,
       dataPort: port,
       controlPort: flags.controlPort,
       seed,
-      sampling: { temperature },
-      buildTrajectory: trajectoryOf,
+      temperature,
       onCaptureError: (error) => output.line(`A call could not be stored: ${error.message}`),
       ...(controlToken === "" ? {} : { controlToken }),
       ...(store === null ? {} : { store }),
     });
+    const { gateway } = local;
     const { controlUrl, url } = gateway;
     output.json({ url, controlUrl, controlToken: gateway.controlToken, pid: process.pid });
     output.text(howTo(gateway));

@@ -3,11 +3,11 @@
  */
 import { basename, resolve } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { createInferenceServer } from "@gimbal-rl/sdk";
+import { createInferenceServer, openLocalModel } from "@gimbal-rl/sdk";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { openLocalModel, untilStopped } from "../local-model.js";
 import { parseCount, parsePort, parseSeed } from "../option-values.js";
+import { untilStopped } from "../until-stopped.js";
 
 interface ServeFlags {
   readonly model?: string;
@@ -44,8 +44,8 @@ async function serve(flags: ServeFlags, context: CliContext): Promise<void> {
   const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
   const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
   output.line(`Loading ${modelDir}`);
-  const { engine, renderer } = await openLocalModel(modelDir, { threads, model });
-  await using _engine = engine;
+  await using opened = await openLocalModel(modelDir, { threads, model });
+  const { engine, renderer } = opened;
   const apiKey = context.env.GIMBAL_API_KEY;
   await using server = await createInferenceServer({
     engine,
