@@ -71,7 +71,7 @@ function checkSandbox(): Found {
   const support = detectNamespaces();
   if (support.tool !== null) {
     return ok(
-      `level namespace through ${support.tool}: own mount and process namespaces; an attempt sees its workspace, its HOME and read-only system files, not other attempts, the tests or the run`,
+      `level namespace through ${support.tool}: own mount and process namespaces; an attempt sees its workspace, its HOME and read-only system files, not other attempts, the tests or the run; the network stays reachable`,
     );
   }
   return {
