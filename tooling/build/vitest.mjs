@@ -5,5 +5,9 @@ const conditions = ["@gimbal-rl/source", "node", "import", "default"];
 
 /** @param {import("vitest/config").UserWorkspaceConfig["test"]} [test] */
 export function project(test = {}) {
-  return defineProject({ resolve: { conditions }, ssr: { resolve: { conditions } }, test: { environment: "node", ...test } });
+  return defineProject({
+    resolve: { conditions },
+    ssr: { resolve: { conditions } },
+    test: { environment: "node", ...test },
+  });
 }
