@@ -85,6 +85,7 @@ function assertWelcome(core: GatewayCore, session: Session): void {
     throw new GimbalError(
       "unavailable",
       `This session has ${session.openRequests} requests open, which is its limit. Try again later.`,
+      { details: { ownLimit: true } },
     );
   }
 }
@@ -179,7 +180,9 @@ function startCall(
 }
 
 function countRefusal(core: GatewayCore, session: Session, error: unknown): void {
-  const code = GimbalError.is(error) ? error.code : "internal";
+  // A session's own limits are its own doing: counted as `unavailable` they would read as a fault of the engine.
+  const isOwnLimit = GimbalError.is(error) && error.details.ownLimit === true;
+  const code = isOwnLimit ? "session-busy" : GimbalError.is(error) ? error.code : "internal";
   if (code === "aborted") return;
   session.countRefusal(code);
   core.metrics.add("refusals");

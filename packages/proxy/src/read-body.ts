@@ -62,6 +62,7 @@ export async function readBody(
     throw new GimbalError(
       "unavailable",
       "Too many large requests of this session are open at once.",
+      { details: { ownLimit: true } },
     );
   }
   return Buffer.concat(chunks, size);

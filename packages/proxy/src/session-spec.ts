@@ -62,7 +62,7 @@ export interface SessionInfo {
   readonly sampledTokens: number;
   readonly promptTokens: number;
   readonly limitHits: readonly LimitHit[];
-  /** Refused requests by error code. */
+  /** Refused requests by error code; `session-busy` counts those beyond what one session may have open. */
   readonly refusals: Readonly<Record<string, number>>;
   /** Requests answered from an earlier call because a retry mark said so. */
   readonly replays: number;

@@ -224,6 +224,8 @@ describe("a hostile client", () => {
     await waitUntil("three halves", () => bench.gateway.metrics().includes("requests_total 3"));
     const refused = post(chatUrl(grant), grant.key, chatBody("x"));
     expect(await refused.status).toBe(503);
+    // Its own doing; "unavailable" would make the rollout blame the engine and run the attempt again.
+    expect(bench.gateway.session(grant.sessionId).refusals).toEqual({ "session-busy": 1 });
     expect((await call(other, "x")).status).toBe(200);
     for (const half of halves) half.destroy();
     await settle();

@@ -1,6 +1,11 @@
 /** Groups of real attempts in memory: the scribe in the own-harness example, collected by the rollout. */
 import { asId, type PolicyVersion, type Store, type Task } from "@gimbal-rl/core";
-import { type CollectedGroup, type CollectOptions, collectGroups, planGroup } from "@gimbal-rl/rollout";
+import {
+  type CollectedGroup,
+  type CollectOptions,
+  collectGroups,
+  planGroup,
+} from "@gimbal-rl/rollout";
 import { createAttemptStack } from "@gimbal-rl/sdk";
 import { createMemoryStore } from "@gimbal-rl/store";
 import { exampleHarness, scribeTask } from "./scribe-run.js";
