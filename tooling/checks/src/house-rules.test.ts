@@ -52,6 +52,12 @@ describe("files", () => {
   });
 });
 
+it("every decision page is listed in docs/decisions/README.md", () => {
+  const pages = readdirSync(join(root, "docs/decisions")).filter((name) => /^\d{4}-/.test(name));
+  const index = readFileSync(join(root, "docs/decisions/README.md"), "utf8");
+  expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+});
+
 describe("published packages", () => {
   const published = listPublishedPackages();
 
