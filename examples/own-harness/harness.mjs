@@ -4,22 +4,18 @@
  * At level `namespace` the agent sees nothing of this machine but what is mounted here, at paths that are the same
  * everywhere; at level `process` it runs in place.
  */
-import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineHarness } from "@gimbal-rl/harness";
 
 const agent = fileURLToPath(new URL("agent.mjs", import.meta.url));
-/** The SDK needs no other package, so that one folder is all there is to mount. */
+/** The SDK needs no other package, so that its folder is all there is to mount. */
 const openai = dirname(fileURLToPath(import.meta.resolve("openai")));
 const inside = "/opt/own-harness";
 
 export default defineHarness({
   id: "own-harness",
   version: "1",
-  prepare: async () => {
-    if (!existsSync(openai)) throw new Error(`The openai package is missing; looked in ${openai}.`);
-  },
   command: ({ sandboxLevel }) =>
     sandboxLevel === "namespace"
       ? {
@@ -31,24 +27,28 @@ export default defineHarness({
           ],
         }
       : { argv: [process.execPath, agent] },
-  readOutcome: ({ exitCode, stderr, stdout }) => {
-    const events = stdout.split("\n").flatMap((line) => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return [];
-      }
-    });
-    const results = events.filter((event) => event?.type === "tool");
-    const final = events.find((event) => event?.type === "final");
-    const completed = exitCode === 0 && final !== undefined;
+  readOutcome: ({ exitCode, stdout, stderr }) => {
+    const events = stdout.split("\n").flatMap((line) => (line.startsWith("{") ? parse(line) : []));
+    const textOf = (type) => events.find((event) => event.type === type)?.text ?? null;
+    const tools = events.filter((event) => event.type === "tool");
+    const isCompleted = exitCode === 0 && events.some((event) => event.type === "final");
+    const lastWords = stderr.trim().split("\n").at(-1) || `exit code ${exitCode}`;
     return {
-      status: completed ? "completed" : "failed",
-      finalText: final?.text ?? null,
-      errorText: completed ? null : stderr.trim().split("\n").at(-1) || `exit code ${exitCode}`,
-      toolCalls: results.length,
-      toolErrors: results.filter(({ result }) => result.startsWith("Error: ")).length,
+      status: isCompleted ? "completed" : "failed",
+      finalText: textOf("final"),
+      errorText: isCompleted ? null : (textOf("error") ?? lastWords),
+      toolCalls: tools.length,
+      toolErrors: tools.filter((event) => event.isError).length,
       nativeSessionId: null,
     };
   },
 });
+
+/** A killed agent may leave half a line. */
+function parse(line) {
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return [];
+  }
+}
