@@ -45,6 +45,7 @@ interface Helper {
 
 interface NodeWorker {
   once(event: string, listener: (value: unknown) => void): void;
+  ref(): void;
   unref(): void;
 }
 interface NodeThreads {
@@ -114,7 +115,13 @@ async function startNodeHelper(threads: NodeThreads, data: object): Promise<Help
     worker.once("error", reject);
   });
   worker.unref();
-  return { end: () => ended };
+  return {
+    end: () => {
+      // Waiting for a thread that keeps no process alive would end the process with exit code 13 instead.
+      worker.ref();
+      return ended;
+    },
+  };
 }
 
 async function startWebHelper(Constructor: WebWorkerConstructor, data: object): Promise<Helper> {
