@@ -1,9 +1,9 @@
 /**
  * The scribe: a small Qwen3 policy with hand-made weights, so that tests of the whole road need no trained weights.
  *
- * Each turn it writes "yes" or "no" (half and half) into answer.txt with a valid tool call, or says "done" and stops.
- * What it writes follows from the last token alone, through one-hot embeddings and an output row per next token;
- * attention and MLP have ordinary random weights, so every parameter takes part in training.
+ * Each turn it writes "yes" or "no" (four to one) into answer.txt with a valid tool call, or says "done" and stops. What
+ * it writes follows from the last token alone, through one-hot embeddings and an output row per next token; attention
+ * and MLP have ordinary random weights, so every parameter takes part in training.
  */
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ type Moves = ReadonlyMap<number, readonly (readonly [next: number, share: number
  * Writes the policy as a model folder with gimbal-tiny's tokenizer and template.
  * @param turnShare - Probability that a turn is a tool call and not "done".
  */
-export async function writeScribePolicy(dir: string, turnShare = 0.6): Promise<void> {
+export async function writeScribePolicy(dir: string, turnShare = 0.7): Promise<void> {
   await mkdir(dir, { recursive: true });
   for (const name of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"]) {
     await copyFile(join(tinyModelDir, name), join(dir, name));
@@ -59,8 +59,8 @@ export async function writeScribePolicy(dir: string, turnShare = 0.6): Promise<v
     [done[0] ?? 0, 1 - turnShare],
   ]);
   moves.set(head.at(-1) ?? 0, [
-    [yes[0] ?? 0, 0.5],
-    [no[0] ?? 0, 0.5],
+    [yes[0] ?? 0, 0.8],
+    [no[0] ?? 0, 0.2],
   ]);
 
   const config: ModelConfig = {

@@ -22,7 +22,7 @@ export function scribeTask(name: string, split: Task["split"] = "train"): Task {
     protectedPaths: ["question.txt"],
     gradingFiles: {},
     verifier: { kind: "file-state-equals", options: { files: { "answer.txt": "yes" } } },
-    budgets: { maxCalls: 3, maxTokensPerCall: 80, wallClockMs: 120_000 },
+    budgets: { maxCalls: 5, maxTokensPerCall: 80, wallClockMs: 120_000 },
   };
 }
 
@@ -33,12 +33,13 @@ export interface ScribeRunOptions {
   readonly steps: number;
   readonly heldout: number;
   readonly threads: number;
+  /** Default: one whose steps have groups with different rewards. */
   readonly seed?: number;
 }
 
 /** Makes the folder; two groups of two attempts per step. */
 export async function createScribeRun(options: ScribeRunOptions): Promise<RunConfig> {
-  const { heldout, runDir, sandboxLevel, seed = 1, steps, threads } = options;
+  const { heldout, runDir, sandboxLevel, seed = 3, steps, threads } = options;
   const config: RunConfig = {
     ...defaultRunConfig,
     seed,
