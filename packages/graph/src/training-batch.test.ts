@@ -115,11 +115,11 @@ test("splitting by rows keeps every term once and stays under the limit where a 
         expect(batch.trie.tokenIds.length).toBeLessThanOrEqual(Math.max(maxRows, longest));
         expect(batch.temperature).toBe(0.8);
       }
-      expect(batches.flatMap(termTexts)).toEqual(
-        weighted.flatMap(({ advantages, group }) =>
-          group.members.flatMap((m, i) => expectedTexts(m.trajectory, advantages[i])),
-        ),
+      // Batches without any gradient go last, so the order of terms is not that of the groups.
+      const expected = weighted.flatMap(({ advantages, group }) =>
+        group.members.flatMap((m, i) => expectedTexts(m.trajectory, advantages[i])),
       );
+      expect(batches.flatMap(termTexts).sort()).toEqual(expected.sort());
     }),
   );
 });

@@ -28,10 +28,12 @@ function changesetBase(): readonly string[] {
   return ["--since=HEAD"];
 }
 
+// Biome colours its output into files too.
+const plain = process.stdout.isTTY ? [] : ["--colors=off"];
 const vitest = ["vitest", "run", "--reporter=default", "--reporter=json"] as const;
 
 const steps: readonly Step[] = [
-  { name: "format and lint", command: ["biome", "ci", "--error-on-warnings", "."] },
+  { name: "format and lint", command: ["biome", "ci", ...plain, "--error-on-warnings", "."] },
   { name: "boundaries", command: ["turbo", "boundaries"] },
   { name: "build", command: ["turbo", "run", "build", "--output-logs=errors-only"] },
   { name: "typecheck", command: ["turbo", "run", "typecheck", "--output-logs=errors-only"] },
