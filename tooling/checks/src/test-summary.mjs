@@ -2,7 +2,7 @@
  * Prints which tests were skipped and failed, and as the last line `N passed, N failed, N skipped`.
  *
  * Reads Vitest's JSON report (first argument). Further arguments name other steps that failed: each counts as one
- * failure, so that the line never says 0 failed when something did. A skipped test carries its reason in its title.
+ * failure, so that the line never says 0 failed when something did (a failed `npm test` only when no test says so). A skipped test carries its reason in its title.
  * Plain JavaScript, because it must work when the install failed.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 const [reportPath = "test-results.json", ...failedSteps] = process.argv.slice(2);
 
 let passed = 0;
-let failed = failedSteps.length;
+let failed = 0;
 let skipped = 0;
 
 if (existsSync(reportPath)) {
@@ -42,6 +42,10 @@ if (existsSync(reportPath)) {
   failed += 1;
   console.log(`failed: no test report at ${reportPath}`);
 }
-for (const step of failedSteps) console.log(`failed: ${step}`);
+for (const step of failedSteps) {
+  if (step === "npm test" && failed > 0) continue;
+  failed += 1;
+  console.log(`failed: ${step}`);
+}
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
