@@ -20,7 +20,7 @@ export interface CapturedPrompt {
 }
 
 /** JSON text in Python's default spacing, keys in order. */
-export function toPythonJson(node: JsonNode): string {
+function toPythonJson(node: JsonNode): string {
   switch (node.kind) {
     case "object":
       return `{${node.entries.map(({ key, value }) => `${JSON.stringify(key)}: ${toPythonJson(value)}`).join(", ")}}`;

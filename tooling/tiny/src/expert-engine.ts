@@ -38,7 +38,7 @@ function readCalls(text: string): ExpertCall[] {
 }
 
 /** Finished calls with their answers, from the text of a prompt in the tiny policy's chat format. */
-export function readObservations(prompt: string): ExpertObservation[] {
+function readObservations(prompt: string): ExpertObservation[] {
   const open: ExpertCall[] = [];
   const observations: ExpertObservation[] = [];
   for (const block of prompt.split("<|im_start|>").slice(1)) {

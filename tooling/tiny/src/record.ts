@@ -2,6 +2,7 @@
  * Stage 2: the scripted expert solves tasks through the real Pi and the real gateway; what the gateway captured becomes
  * the demonstration. Runs that the verifier does not pass are not kept.
  */
+import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import {
   asId,
@@ -24,6 +25,7 @@ import { createVerifiers } from "@gimbal-rl/verifiers";
 import {
   type Demonstration,
   type DemonstrationHeader,
+  readDemonstrations,
   writeDemonstrations,
 } from "./demonstration-file.js";
 import { createExpertEngine } from "./expert-engine.js";
@@ -49,16 +51,24 @@ export async function recordDemonstrations(
 ): Promise<{ readonly kept: number }> {
   const { concurrency, count, name, seed, split } = options;
   const tasks = createDeskTasks({ split, seed, count });
-  const kept: Demonstration[] = [];
+  const path = `${demonstrationsDir}/${name}.jsonl.gz`;
   let tools: DemonstrationHeader["tools"] = [];
   let harnessVersion = "";
   const renderer = await loadRendererFromFolder(modelDir);
-  const parts: readonly (readonly [SandboxLevel, Task[]])[] = [
-    ["namespace", tasks.filter((_, i) => i % processEvery !== 0)],
-    ["process", tasks.filter((_, i) => i % processEvery === 0)],
-  ];
-  let before = 0;
+  // Runs recorded before with the same tokenizer and template are kept; only missing tasks are run.
+  const kept = await recordedBefore(path, renderer.fingerprint);
+  const known = new Set(kept.map((one) => one.taskId));
+  const missing = (level: SandboxLevel): Task[] =>
+    tasks.filter(
+      (task, i) => (i % processEvery === 0) === (level === "process") && !known.has(task.taskId),
+    );
+  const parts = (["namespace", "process"] as const).map(
+    (level) => [level, missing(level)] as const,
+  );
+  if (parts.every(([, own]) => own.length === 0)) return { kept: known.size };
+  let before = known.size;
   for (const [level, own] of parts) {
+    if (own.length === 0) continue;
     const { harness, sandbox } = await createPi(level);
     harnessVersion = harness.version;
     const store = createMemoryStore();
@@ -142,8 +152,21 @@ export async function recordDemonstrations(
   const header: DemonstrationHeader = {
     ...{ format: 1, harness: "pi", harnessVersion, tokenizer, template, split, seed, tools },
   };
-  await writeDemonstrations(`${demonstrationsDir}/${name}.jsonl.gz`, header, kept);
-  return { kept: kept.length };
+  const wanted = new Set<string>(tasks.map((task) => task.taskId));
+  const inSet = kept.filter((one) => wanted.has(one.taskId));
+  await writeDemonstrations(path, header, inSet);
+  return { kept: inSet.length };
+}
+
+async function recordedBefore(
+  path: string,
+  fingerprint: { readonly template: string; readonly tokenizer: string },
+): Promise<Demonstration[]> {
+  if (!existsSync(path)) return [];
+  const { demonstrations, header } = await readDemonstrations(path);
+  const isSame =
+    header.tokenizer === fingerprint.tokenizer && header.template === fingerprint.template;
+  return isSame ? demonstrations : [];
 }
 
 function toDemonstration(

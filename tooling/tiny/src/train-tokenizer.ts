@@ -29,7 +29,7 @@ export interface TrainedTokenizer {
 }
 
 /** GPT-2's reversible map from bytes to printable characters. */
-export function byteCharacters(): string[] {
+function byteCharacters(): string[] {
   const direct = new Set<number>();
   for (let b = 33; b <= 126; b += 1) direct.add(b);
   for (let b = 161; b <= 172; b += 1) direct.add(b);

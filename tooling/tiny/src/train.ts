@@ -39,7 +39,7 @@ export function tinyConfig(vocabularySize: number): ModelConfig {
 
 const seed = 1;
 const optimizer = { beta1: 0.9, beta2: 0.98, weightDecay: 0.01, maxGradientNorm: 1 };
-const warmUpSteps = 2400;
+const warmUpSteps = 2000;
 const log = (text: string): void => void process.stderr.write(`${text}\n`);
 
 /** Tokens that stand between names in transcripts, by how often they do in expert episodes. */
@@ -83,8 +83,14 @@ export async function warmUp(threads: number): Promise<void> {
   await trainSft(policy, texts, {
     seed,
     steps: warmUpSteps,
-    examplesPerStep: 24,
-    schedule: { kind: "constant", peak: 3e-3, warmupSteps: 100 },
+    examplesPerStep: 32,
+    schedule: {
+      kind: "linear",
+      peak: 3e-3,
+      warmupSteps: 100,
+      totalSteps: warmUpSteps,
+      finalFraction: 0.1,
+    },
     optimizer,
     runDir: `${workDir}/warm-up`,
     modelDir,
@@ -118,7 +124,7 @@ export async function trainOnDemonstrations(threads: number, steps: number): Pro
     examplesPerStep: 32,
     schedule: {
       kind: "cosine",
-      peak: 1.5e-3,
+      peak: 1e-3,
       warmupSteps: 20,
       totalSteps: steps,
       finalFraction: 0.1,
