@@ -113,8 +113,8 @@ test("a run killed at five random moments ends like the unbroken one", async () 
   const finished = new Set<string>();
   const moments = Array.from({ length: 5 }, () => ({
     // Leaves enough to do that the last kill still meets a living process.
-    afterAttempts: random.integer(plannedAttempts - heldout),
-    delayMs: random.integer(250),
+    afterAttempts: random.integer(plannedAttempts - 2 * heldout),
+    delayMs: random.integer(200),
   })).sort((a, b) => a.afterAttempts - b.afterAttempts);
   for (const { afterAttempts, delayMs } of moments) {
     let isDue = false;
