@@ -31,7 +31,7 @@ const systemHints: Readonly<Record<string, string>> = {
 };
 
 /** Folds text to one line. */
-export function toOneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, " ").trim();
 }
 

@@ -14,7 +14,7 @@ const labels: Readonly<Record<RunPhase, string>> = {
 const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
 
 /** One line per step. */
-export function stepLine(report: StepReport, total: number): string {
+function stepLine(report: StepReport, total: number): string {
   const { coverage, kl, passRate, reward, sampledTokens, seconds, step, trainedTokens } = report;
   return [
     `step ${String(step).padStart(String(total).length)}/${total}`,

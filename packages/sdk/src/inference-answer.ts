@@ -12,7 +12,7 @@ import {
 import type { Tokenizer } from "@gimbal-rl/renderers";
 
 /** Headers of every event stream. */
-export const eventStreamHeaders: Readonly<Record<string, string>> = {
+const eventStreamHeaders: Readonly<Record<string, string>> = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
 };
