@@ -5,7 +5,7 @@
  * training, so the two log-probabilities of a token are equal bit for bit.
  */
 import { argument, fillFloats, pointer, scalar } from "./memory";
-import { exp4, laneMask, loadRow, rowLogSumExp, scaledMax } from "./math";
+import { exp4, loadRow, rowLogSumExp, scaledMax } from "./math";
 
 /** args: out, logits, vocabulary, temperature. Unit: one row. */
 export function logSumExp(a: usize, start: i32, end: i32): void {
@@ -69,8 +69,11 @@ export function logprobsBackward(a: usize, start: i32, end: i32): void {
     if (i < V) {
       const p = exp4(f32x4.sub(f32x4.div(loadRow(row, i, V), t4), lse));
       const g = f32x4.mul(pull, p);
+      // Lane by lane: the words behind are the next row's, which another thread may be writing.
       const d = grad + (<usize>i << 2);
-      v128.store(d, v128.bitselect(g, v128.load(d), laneMask(V - i)));
+      store<f32>(d, f32x4.extract_lane(g, 0));
+      if (i + 1 < V) store<f32>(d, f32x4.extract_lane(g, 1), 4);
+      if (i + 2 < V) store<f32>(d, f32x4.extract_lane(g, 2), 8);
     }
     for (let k = first; k < last; k++) {
       const t = load<i32>(pointer(a, 5) + (<usize>k << 2));

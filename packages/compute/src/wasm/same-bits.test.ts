@@ -92,6 +92,42 @@ it("trains to the same weights with 1, 2 and 4 threads", async () => {
   }
 }, 60_000);
 
+it("writes gradients of logits within a row alone, however threads meet at its end", async () => {
+  // Rows that end inside a group of four lanes, each as long as a chunk of work: one row a thread at a time.
+  const vocabulary = 15_003;
+  const rows = 64;
+  const logits = Float32Array.from({ length: rows * vocabulary }, (_, i) => Math.sin(i));
+  const stale = new Float32Array(logits.length).fill(7);
+  const each = Int32Array.from({ length: rows }, (_, r) => r);
+  const backward = (backend: Backend) => {
+    const [given, sums, out] = [logits.length, rows, rows].map((n) => backend.allocate(n));
+    const gradient = backend.allocate(logits.length);
+    const [at, targets] = [each, each].map((ids) => backend.allocateInts(ids));
+    backend.write(given, logits);
+    backend.write(
+      out,
+      Float32Array.from(each, (r) => Math.cos(r)),
+    );
+    backend.logSumExp(sums, given, vocabulary, 1);
+    return () => {
+      backend.write(gradient, stale);
+      backend.logprobsBackward(gradient, out, given, sums, at, targets, vocabulary, 1);
+      return backend.read(gradient);
+    };
+  };
+  const expected = await backward(alone)();
+  const backend = await createWasmBackend({ threads: 4 });
+  const again = backward(backend);
+  const differing: string[] = [];
+  for (let round = 0; round < 60; round += 1) {
+    const found = await again();
+    const at = found.findIndex((value, i) => value !== expected[i]);
+    if (at >= 0) differing.push(`row ${Math.floor(at / vocabulary)} column ${at % vocabulary}`);
+  }
+  expect(differing).toEqual([]);
+  await backend[Symbol.asyncDispose]();
+}, 60_000);
+
 it("decodes token by token the log-probabilities that it trains", async () => {
   const policy = createPolicy(config, alone, 5);
   const pass = await policy.forward(tree, terms, { temperature: 0.8, keepForBackward: false });
