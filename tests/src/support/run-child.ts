@@ -1,5 +1,7 @@
 /** Starts the training child of `train-child.ts` and follows what it tells until it ends or is killed. */
 import { spawn } from "node:child_process";
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { AttemptRecord } from "@gimbal-rl/rollout";
@@ -33,9 +35,13 @@ export async function runTrainChild(
   modelDir: string,
   { killAt = "", onEvent }: ChildOptions = {},
 ): Promise<ChildEnd> {
+  // A killed process leaves its sandbox folders behind; here they go with the folder of the test.
+  const temporary = join(dirname(runDir), "tmp");
+  await mkdir(temporary, { recursive: true });
   const flags = ["--conditions=@gimbal-rl/source", "--import", "tsx"];
   const running = spawn(process.execPath, [...flags, child, runDir, modelDir, killAt], {
     cwd: packageDir,
+    env: { ...process.env, TMPDIR: temporary },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const timeout = setTimeout(() => running.kill("SIGKILL"), 120_000);
