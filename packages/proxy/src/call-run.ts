@@ -26,6 +26,9 @@ import { toWireError } from "./wire-error.js";
 /** Without streaming a slow answer starts with blanks after this long, because clients give up on silent connections. */
 const plainHeadersMs = 30_000;
 
+/** Failures that are not the doing of whoever called. A foreign exception counts as the first. */
+const engineFaults: ReadonlySet<string> = new Set(["engine-failed", "timeout", "unavailable"]);
+
 /** What a run is made from. */
 export interface CallRunInit {
   readonly core: GatewayCore;
@@ -297,6 +300,9 @@ export class CallRun {
     const { session, dialect, prepared } = this.#init;
     // A failed or stopped call is never replayed: its retry is a new sample.
     session.retries.remove(this);
+    // Whoever judges the attempt must see that it was not the agent that failed.
+    const code = GimbalError.is(error) ? error.code : "engine-failed";
+    if (engineFaults.has(code)) session.countFault(code);
     const wire = toWireError(error);
     if (this.output.head === null) {
       const answer = dialect.writeError(wire);

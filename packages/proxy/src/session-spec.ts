@@ -62,7 +62,10 @@ export interface SessionInfo {
   readonly sampledTokens: number;
   readonly promptTokens: number;
   readonly limitHits: readonly LimitHit[];
-  /** Refused requests by error code; `session-busy` counts those beyond what one session may have open. */
+  /**
+   * Refused requests by error code, and calls that failed by a fault of the engine (`engine-failed`, `timeout`,
+   * `unavailable`); `session-busy` counts requests beyond what one session may have open.
+   */
   readonly refusals: Readonly<Record<string, number>>;
   /** Requests answered from an earlier call because a retry mark said so. */
   readonly replays: number;

@@ -105,6 +105,11 @@ export class Session {
 
   countRefusal(code: string): void {
     this.refusedRequests += code === "context-length-exceeded" ? overflowWeight : 1;
+    this.countFault(code);
+  }
+
+  /** Counts a call that failed after it was admitted: not the harness's doing, so no step to being refused unread. */
+  countFault(code: string): void {
     this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
   }
 

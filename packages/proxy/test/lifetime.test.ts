@@ -235,6 +235,7 @@ describe("an engine that fails", () => {
         error: { message: "The engine is loading." },
       });
     }
+    expect(bench.gateway.session(grant.sessionId).refusals).toEqual({ unavailable: 2 });
   });
 
   it("after the first token ends the stream with an error event that the SDK throws", async () => {
@@ -259,6 +260,7 @@ describe("an engine that fails", () => {
       issues: ["engine-error"],
       sampledIds: expect.objectContaining({ length: 4 }),
     });
+    expect(bench.gateway.session(grant.sessionId).refusals).toEqual({ "engine-failed": 1 });
   });
 
   it("by hanging is given up after its time, and the session goes on", async () => {
@@ -270,6 +272,7 @@ describe("an engine that fails", () => {
     await waitUntil("the call", () => bench.engine.active === 1);
     await bench.clock.advance(20_000);
     expect((await stuck).status).toBe(504);
+    expect(bench.gateway.session(grant.sessionId).refusals).toEqual({ timeout: 1 });
     expect((await call(grant, "y")).status).toBe(200);
     expect(bench.clock.pendingTimers).toBe(0);
   });
