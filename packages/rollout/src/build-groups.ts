@@ -37,13 +37,17 @@ export function buildAttemptTrajectory(
   });
 }
 
-/** Reads the calls of the collected attempts and builds their trajectories. */
+/**
+ * Reads the calls of the collected attempts and builds their trajectories.
+ * @param after - Sequence of a stored event that came before all of them, so that a long log is not read from its start.
+ */
 export async function buildGroups(
   collected: readonly CollectedGroup[],
   store: Store,
+  after = 0,
 ): Promise<BuiltGroups> {
   const records = collected.flatMap((group) => group.records);
-  const calls = await loadCalls(store, new Set(records.map((record) => record.sessionId)));
+  const calls = await loadCalls(store, new Set(records.map((record) => record.sessionId)), after);
   const groups = collected.map(({ plan, records: own }): TrajectoryGroup => {
     const members = own.map((record) => ({
       trajectory: buildAttemptTrajectory(record, calls.get(record.sessionId) ?? []),

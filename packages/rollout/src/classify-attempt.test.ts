@@ -44,6 +44,16 @@ describe("classifyAttempt", () => {
     });
   });
 
+  it("keeps the verifier's word when the agent went on after its context overflowed", () => {
+    const overflow = { limit: "context-overflow" as const, hits: 1, atCall: 2 };
+    const compacted = { ...facts().info, calls: 3, limitHits: [overflow] };
+    expect(classifyAttempt(facts({ info: compacted }))).toEqual({ failureClass: "none", score: 1 });
+    const stopped = { failureClass: "context-overflow", score: 0 };
+    expect(classifyAttempt(facts({ info: compacted, outcome: failed }))).toEqual(stopped);
+    const atTheEnd = { ...compacted, limitHits: [{ ...overflow, atCall: 3 }] };
+    expect(classifyAttempt(facts({ info: atTheEnd }))).toEqual(stopped);
+  });
+
   it("does not score what our own machinery spoiled", () => {
     const noCalls = { ...facts().info, calls: 0 };
     expect(classifyAttempt(facts({ info: noCalls, outcome: failed })).score).toBeNull();

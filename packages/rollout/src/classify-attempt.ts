@@ -26,13 +26,18 @@ const engineFaults: readonly string[] = ["engine-failed", "unavailable", "timeou
 /** Decides class and score; the first rule that applies wins. */
 export function classifyAttempt({ exit, info, outcome, verdict }: AttemptFacts): AttemptClass {
   if (info.captureFailures > 0) return { failureClass: "infrastructure", score: null };
+  // A harness answers a full context by compacting; one that called again and ended by itself was not stopped by it.
+  const wentOn = ({ atCall }: { readonly atCall: number }): boolean =>
+    info.calls > atCall && outcome.status === "completed";
   const engineFailed = engineFaults.some((code) => (info.refusals[code] ?? 0) > 0);
   if (engineFailed && outcome.status === "failed") {
     return { failureClass: "infrastructure", score: null };
   }
   if (exit.endedBy === "timeout") return { failureClass: "wall-clock", score: 0 };
   if (exit.endedBy === "output-limit") return { failureClass: "output-limit", score: 0 };
-  const limit = info.limitHits.at(0)?.limit;
+  const limit = info.limitHits.find(
+    (hit) => hit.limit !== "context-overflow" || !wentOn(hit),
+  )?.limit;
   if (limit !== undefined) return { failureClass: limit, score: 0 };
   if (info.calls === 0) return { failureClass: "infrastructure", score: null };
   if (outcome.status === "failed") {

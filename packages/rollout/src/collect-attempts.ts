@@ -13,6 +13,7 @@ import {
   type GroupId,
   hashToSeed,
   type PolicyVersion,
+  type SessionId,
   type Store,
   type Task,
 } from "@gimbal-rl/core";
@@ -22,7 +23,12 @@ import {
   attemptEndKind,
   type DiscardedTry,
 } from "./attempt-record.js";
-import { type AttemptDependencies, type AttemptStage, runAttempt } from "./attempt-runner.js";
+import {
+  type AttemptDependencies,
+  type AttemptStage,
+  runAttempt,
+  type SessionHost,
+} from "./attempt-runner.js";
 import { mapPooled } from "./pool.js";
 
 /** A task and its attempts, in order of index. */
@@ -123,7 +129,8 @@ interface GroupState {
 function createGroupState(plan: PlannedGroup, options: CollectOptions): GroupState {
   const controller = new AbortController();
   const { groupDeadlineMs, quorum = 1 } = options;
-  const needed = Math.ceil(quorum * plan.attempts.length);
+  // The small subtrahend keeps 0.07 * 100 = 7.000000000000001 at 7.
+  const needed = Math.ceil(quorum * plan.attempts.length - 1e-9);
   let finished = 0;
   let late = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
@@ -157,7 +164,7 @@ async function collectOne(
   group: GroupState,
   signal: AbortSignal,
 ): Promise<AttemptRecord | null> {
-  const { dependencies, maxTries = 3, store, training } = options;
+  const { maxTries = 3, store, training } = options;
   const stored = await store.get(attemptEndKind, attempt.attemptId);
   if (stored !== null) return stored.data as AttemptRecord;
   group.started();
@@ -166,6 +173,14 @@ async function collectOne(
     signal.throwIfAborted();
     if (group.deadline.aborted) return null;
     let failure: unknown;
+    // A try that ends in an exception leaves no record; what its session sampled is counted all the same.
+    const { session, dependencies } = watchSession(options.dependencies);
+    const discard = async (reason: string): Promise<void> => {
+      const discarded: DiscardedTry = { attempt, ...session, reason };
+      const key = `${attempt.attemptId}~${dependencies.clock.nowMs()}-${tries}`;
+      await store.append(attemptDiscardedKind, key, discarded);
+      options.onDiscard?.(discarded);
+    };
     try {
       const onStage = (stage: AttemptStage): void => options.onStage?.(attempt, stage);
       const record = await runAttempt(dependencies, task, attempt, training, either, onStage);
@@ -179,40 +194,58 @@ async function collectOne(
         `Attempt ${attempt.attemptId} was not scored (${record.failureClass}): ${words.filter((text) => text !== null && text !== "").join("; ") || "no reason given"}.`,
         { boundary: "harness" },
       );
-      await discard(record.sessionId, record.sampledTokens, record.failureClass);
+      await discard(record.failureClass);
     } catch (error) {
       signal.throwIfAborted();
-      if (group.deadline.aborted) return null;
+      if (group.deadline.aborted) {
+        await discard("group-deadline");
+        return null;
+      }
       if (!GimbalError.is(error)) throw error;
       failure = error;
-      await discard(null, 0, error.code);
+      await discard(error.code);
     }
     if (tries >= maxTries) throw failure;
   }
-
-  async function discard(
-    sessionId: AttemptRecord["sessionId"] | null,
-    sampledTokens: number,
-    reason: string,
-  ): Promise<void> {
-    const discarded: DiscardedTry = { attempt, sessionId, reason, sampledTokens };
-    await store.append(
-      attemptDiscardedKind,
-      `${attempt.attemptId}~${dependencies.clock.nowMs()}`,
-      discarded,
-    );
-    options.onDiscard?.(discarded);
-  }
 }
 
-/** The captured calls of the sessions wanted, in order of arrival. */
+/** The dependencies with an eye on the session that a try opens. */
+function watchSession(dependencies: AttemptDependencies): {
+  readonly session: Readonly<Pick<DiscardedTry, "sessionId" | "sampledTokens">>;
+  readonly dependencies: AttemptDependencies;
+} {
+  const session: { sessionId: SessionId | null; sampledTokens: number } = {
+    sessionId: null,
+    sampledTokens: 0,
+  };
+  const { sessions } = dependencies;
+  const watched: SessionHost = {
+    createSession: async (spec) => {
+      const grant = await sessions.createSession(spec);
+      session.sessionId = grant.sessionId;
+      return grant;
+    },
+    closeSession: async (sessionId) => {
+      const info = await sessions.closeSession(sessionId);
+      session.sampledTokens = info.sampledTokens;
+      return info;
+    },
+  };
+  return { session, dependencies: { ...dependencies, sessions: watched } };
+}
+
+/**
+ * The captured calls of the sessions wanted, in order of arrival.
+ * @param after - Sequence of an event that came before all of them; what is older is not read.
+ */
 export async function loadCalls(
   store: Store,
   sessionIds: ReadonlySet<string>,
+  after = 0,
 ): Promise<Map<string, CapturedCall[]>> {
   const calls = new Map<string, CapturedCall[]>();
   for (const sessionId of sessionIds) calls.set(sessionId, []);
-  for await (const event of store.read({ kind: "call-end" })) {
+  for await (const event of store.read({ kind: "call-end", after })) {
     const call = event.data as CapturedCall;
     calls.get(call.sessionId)?.push(call);
   }

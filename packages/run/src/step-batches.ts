@@ -45,13 +45,17 @@ export function shuffleRewards(
   return shuffled;
 }
 
-/** Builds the batches of a step from what is stored. */
+/**
+ * Builds the batches of a step from what is stored.
+ * @param after - Sequence of the step's plan in the log: its calls came later, so older ones are not read.
+ */
 export async function buildStepBatches(
   collected: readonly CollectedGroup[],
   store: Store,
   config: RunConfig,
+  after = 0,
 ): Promise<StepBatches> {
-  const { fidelity, groups } = await buildGroups(collected, store);
+  const { fidelity, groups } = await buildGroups(collected, store, after);
   const weighted = groups.map((group) => {
     const scores = group.members.map((member) => member.verdict.score);
     const rewards =
