@@ -8,6 +8,12 @@ export {
   type SummaryInput,
   summariseRun,
 } from "./run-summary.js";
+export {
+  createUsageWriter,
+  processUsageKind,
+  type RunUsage,
+  readRunUsage,
+} from "./run-usage.js";
 export { buildStepBatches, type StepBatches, shuffleRewards } from "./step-batches.js";
 export { planStep, stepLabel, tasksOfStep } from "./step-plan.js";
 export { type StepReport, type StepSeconds, toStepReport } from "./step-report.js";

@@ -48,6 +48,8 @@ export interface TrainingRunOptions {
   /** The weights the run started from, for the KL column; absent = the column is 0. */
   readonly reference?: TrainablePolicy;
   readonly onEvent?: (event: RunEvent) => void;
+  /** Called when a step or a phase has ended: the moment to store what this process has used. */
+  readonly saveUsage?: () => Promise<void>;
 }
 
 /** A finished run. */
@@ -103,6 +105,7 @@ export async function runTraining(
       signal.throwIfAborted();
       const report = await takeStep(options, collect, signal);
       steps.push(report);
+      await options.saveUsage?.();
       onEvent?.({ type: "step-end", report });
     }
   });
@@ -149,6 +152,7 @@ async function inPhase<Result>(
   });
   const seconds = (attempts.clock.nowMs() - startedAtMs) / 1000;
   await store.append(phaseEndKind, phase, { phase, seconds });
+  await options.saveUsage?.();
   onEvent?.({ type: "phase-end", phase, seconds });
   return result;
 }
@@ -164,7 +168,8 @@ async function takeStep(
   const plans = planStep(tasks.train, config, step, trainer.policyVersion());
   await store.append(stepPlanKind, String(step), plans);
   const collected = await collectGroups(plans, collect, signal);
-  const built = await buildStepBatches(collected, store, config);
+  const planned = await store.get(stepPlanKind, String(step));
+  const built = await buildStepBatches(collected, store, config, planned?.sequence);
   const kl = reference === undefined ? 0 : await measureReferenceKl(reference, built.batches);
   const rolledOutAtMs = attempts.clock.nowMs();
   const { batches, fidelity, ...numbers } = built;
