@@ -12,7 +12,6 @@ import {
 } from "@gimbal-rl/core";
 import { openAiChat } from "@gimbal-rl/dialects";
 import { createLocalEngine, type LocalEngine } from "@gimbal-rl/engine";
-import { buildTrajectory } from "@gimbal-rl/graph";
 import { defaultCacheDir } from "@gimbal-rl/harness-pi";
 import { createGateway, type Gateway } from "@gimbal-rl/proxy";
 import { createTape, type Renderer } from "@gimbal-rl/renderers";
@@ -20,6 +19,7 @@ import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import type { AttemptDependencies } from "@gimbal-rl/rollout";
 import { createSandbox } from "@gimbal-rl/sandbox";
 import { createVerifiers } from "@gimbal-rl/verifiers";
+import { sessionTrajectory } from "./session-trajectory.js";
 import { stablePathRules } from "./stable-paths.js";
 
 /** Options of {@link createAttemptStack}. */
@@ -78,10 +78,7 @@ export async function createAttemptStack(options: AttemptStackOptions): Promise<
       store,
       seed,
       volatileRules: stablePathRules(tmpdir(), defaultCacheDir()),
-      buildTrajectory: (calls) => {
-        const attemptId = calls[0]?.attemptId ?? null;
-        return attemptId === null ? null : buildTrajectory(attemptId, calls);
-      },
+      buildTrajectory: sessionTrajectory,
       ...(options.onCaptureError === undefined ? {} : { onCaptureError: options.onCaptureError }),
     });
     const attempts: AttemptDependencies = {

@@ -6,6 +6,7 @@ import type { SandboxLevel } from "@gimbal-rl/core";
 import { createDeskTasks } from "@gimbal-rl/desk";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
+import { fingerprintWeights } from "./model-fingerprint.js";
 import { createRunFolder } from "./run-manifest.js";
 
 /** Settings of a desk run that differ from {@link defaultRunConfig}. */
@@ -67,11 +68,12 @@ export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunC
       backend: `${backend.info.id} (${backend.info.variant})`,
       tokenizer: renderer.fingerprint.tokenizer,
       template: renderer.fingerprint.template,
+      weights: await fingerprintWeights(modelDir),
     },
   };
   await createRunFolder(
     runDir,
-    { format: 1, config, harness, sandboxLevel, model: "gimbal-tiny", threads },
+    { format: 1, config, harness, sandboxLevel, model: "gimbal-tiny", threads, modelDir },
     createDeskRunTasks(config, seed),
   );
   return config;

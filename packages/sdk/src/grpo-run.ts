@@ -1,17 +1,18 @@
 /**
  * A GRPO run from its folder: creates or continues it, trains, evaluates and writes the report.
  */
-import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
-import { type Harness, type Sandbox, systemClock } from "@gimbal-rl/core";
+import { GimbalError, type Harness, type Sandbox, systemClock } from "@gimbal-rl/core";
 import { renderReport } from "@gimbal-rl/eval";
 import { grpo } from "@gimbal-rl/objective";
 import {
   buildRunReport,
+  createUsageWriter,
   type RunConfig,
   type RunEvent,
   type RunSummary,
+  readRunUsage,
   runTraining,
   summariseRun,
 } from "@gimbal-rl/run";
@@ -23,6 +24,8 @@ import {
   policyVersionOf,
 } from "@gimbal-rl/trainer";
 import { createAttemptStack } from "./attempt-stack.js";
+import { writeTextDurably } from "./durable-text.js";
+import { fingerprintWeights } from "./model-fingerprint.js";
 import { readRunFolder } from "./run-manifest.js";
 
 /** Options of {@link continueGrpoRun}. */
@@ -39,17 +42,6 @@ export interface ContinueGrpoRunOptions {
 
 /** Checkpoints kept besides the first: enough to survive a broken last one. */
 const keptCheckpoints = 3;
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(`${path}.tmp`, "w");
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(`${path}.tmp`, path);
-}
 
 /** The trainer's settings as the configuration of a run says them. */
 export function trainerSettings(
@@ -84,6 +76,7 @@ export async function continueGrpoRun(
   try {
     await using backend = await createWasmBackend({ threads: manifest.threads });
     const started = (await findCheckpoints(runDir)).length > 0;
+    if (!started) await assertStartWeights(config, modelDir);
     await using policy = await loadPolicy(started ? checkpointZero(runDir) : modelDir, backend);
     await using reference = await loadPolicy(started ? checkpointZero(runDir) : modelDir, backend);
     const trainer = await createTrainer({
@@ -104,6 +97,12 @@ export async function continueGrpoRun(
       temperature: config.temperature,
       model: manifest.model,
     });
+    const writeUsage = createUsageWriter(store, `${startedAtMs}-${process.pid}`);
+    const saveUsage = async (): Promise<void> =>
+      writeUsage({
+        wallSeconds: (systemClock.nowMs() - startedAtMs) / 1000,
+        samplingSeconds: (await stack.engine.stats()).busyMs / 1000,
+      });
     const result = await runTraining(
       {
         config,
@@ -115,28 +114,33 @@ export async function continueGrpoRun(
         attempts: stack.attempts,
         tasks,
         reference,
+        saveUsage,
         ...(onEvent === undefined ? {} : { onEvent }),
       },
       signal,
     );
-    const { busyMs } = await stack.engine.stats();
-    const summary = await summariseRun({
-      config,
-      store,
-      tasks,
-      result,
-      harness,
-      samplingSeconds: busyMs / 1000,
-      wallSeconds: (systemClock.nowMs() - startedAtMs) / 1000,
-      runDir,
-    });
+    await saveUsage();
+    // Over all processes, so that a resumed run does not look cheaper than it was.
+    const usage = await readRunUsage(store);
+    const summary = await summariseRun({ config, store, tasks, result, harness, ...usage, runDir });
     const report = await buildRunReport(config, summary, result, store);
-    await writeDurably(join(runDir, "report.json"), `${JSON.stringify(summary, null, 2)}\n`);
-    await writeDurably(join(runDir, "report.html"), renderReport(report));
+    await writeTextDurably(join(runDir, "report.json"), `${JSON.stringify(summary, null, 2)}\n`);
+    await writeTextDurably(join(runDir, "report.html"), renderReport(report));
     return summary;
   } finally {
     await store.close();
   }
+}
+
+/** A run that was killed before its first checkpoint must not continue from other weights. */
+async function assertStartWeights({ facts }: RunConfig, modelDir: string): Promise<void> {
+  if (facts.weights === undefined) return;
+  const found = await fingerprintWeights(modelDir);
+  if (found === facts.weights) return;
+  throw new GimbalError(
+    "config-invalid",
+    `The run was made for weights ${String(facts.weights).slice(0, 12)}; ${modelDir} holds ${found.slice(0, 12)}. Give the model folder that the run was made with.`,
+  );
 }
 
 function checkpointZero(runDir: string): string {

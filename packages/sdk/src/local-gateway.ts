@@ -1,20 +1,13 @@
 /**
  * The gateway over a model folder, wired: engine, renderer, tape, dialects, trajectories.
  */
-import {
-  type AttemptId,
-  asId,
-  type CapturedCall,
-  GimbalError,
-  type Store,
-  type Trajectory,
-} from "@gimbal-rl/core";
+import type { Store } from "@gimbal-rl/core";
 import { openAiChat } from "@gimbal-rl/dialects";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { buildTrajectory } from "@gimbal-rl/graph";
 import { createGateway, type Gateway } from "@gimbal-rl/proxy";
 import { createTape } from "@gimbal-rl/renderers";
 import { type LocalModel, type OpenLocalModelOptions, openLocalModel } from "./local-model.js";
+import { sessionTrajectory } from "./session-trajectory.js";
 
 /** Options of {@link createLocalGateway}; everything has a default. */
 export interface LocalGatewayOptions extends OpenLocalModelOptions {
@@ -40,19 +33,6 @@ export interface LocalGatewayOptions extends OpenLocalModelOptions {
 export interface LocalGateway extends Omit<LocalModel, typeof Symbol.asyncDispose> {
   readonly gateway: Gateway;
   [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** What `GET /v1/sessions/{id}/trajectory` answers; a session without an attempt stands for one. */
-function sessionTrajectory(calls: readonly CapturedCall[], policy: string): Trajectory | null {
-  if (policy !== "strict") {
-    throw new GimbalError(
-      "invalid-request",
-      `Merge policy ${JSON.stringify(policy)} is not known; use strict.`,
-    );
-  }
-  const first = calls[0];
-  if (first === undefined) return null;
-  return buildTrajectory(first.attemptId ?? asId<AttemptId>(first.sessionId), calls);
 }
 
 /**

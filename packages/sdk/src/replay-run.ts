@@ -78,7 +78,12 @@ export async function replayGrpoRun(
       if (planned === null)
         throw new GimbalError("store-corrupt", `Step ${step} has no plan in ${runDir}.`);
       const collected = await readGroups(planned.data as PlannedGroup[]);
-      const { batches } = await buildStepBatches(collected, store, manifest.config);
+      const { batches } = await buildStepBatches(
+        collected,
+        store,
+        manifest.config,
+        planned.sequence,
+      );
       await trainer.step(batches);
     }
     const weights = await digestWeights(policy);

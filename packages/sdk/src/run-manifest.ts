@@ -1,10 +1,11 @@
 /**
  * `run.json` and `tasks.json`: what a run folder says about itself, enough to continue it.
  */
-import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { attributeError, GimbalError, type SandboxLevel } from "@gimbal-rl/core";
 import { parseRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
+import { writeTextDurably } from "./durable-text.js";
 
 /** What `run.json` holds. */
 export interface RunManifest {
@@ -15,29 +16,20 @@ export interface RunManifest {
   /** Model name on the wire. */
   readonly model: string;
   readonly threads: number;
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, "w");
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
+  /** Model folder of the start, absolute; absent in older runs. Needed only until checkpoint 0 is there. */
+  readonly modelDir?: string;
 }
 
 /**
  * Makes a run folder. `tasks.json` first, so that a folder with a `run.json` is complete.
- * @throws {GimbalError} `config-invalid` when a run is there already, `store-unwritable`.
+ * @throws {GimbalError} `config-invalid` when a setting is out of range or a run is there already, `store-unwritable`.
  */
 export async function createRunFolder(
   runDir: string,
   manifest: RunManifest,
   tasks: RunTasks,
 ): Promise<void> {
+  parseRunConfig(manifest.config);
   if (await isRunFolder(runDir)) {
     throw new GimbalError(
       "config-invalid",
@@ -46,8 +38,8 @@ export async function createRunFolder(
   }
   try {
     await mkdir(runDir, { recursive: true });
-    await writeDurably(join(runDir, "tasks.json"), `${JSON.stringify(tasks)}\n`);
-    await writeDurably(join(runDir, "run.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+    await writeTextDurably(join(runDir, "tasks.json"), `${JSON.stringify(tasks)}\n`);
+    await writeTextDurably(join(runDir, "run.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   } catch (error) {
     throw attributeError(
       error,

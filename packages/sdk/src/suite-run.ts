@@ -6,6 +6,8 @@ import { runSuite, type SuiteResult } from "@gimbal-rl/eval";
 import type { AttemptRecord } from "@gimbal-rl/rollout";
 import { openStore } from "@gimbal-rl/store";
 import { createAttemptStack } from "./attempt-stack.js";
+import { fingerprintWeights } from "./model-fingerprint.js";
+import { assertSameSettings } from "./suite-settings.js";
 
 /** Options of {@link runTasks}. */
 export interface RunTasksOptions {
@@ -30,7 +32,8 @@ export interface RunTasksOptions {
 
 /**
  * Runs every task `samples` times.
- * @throws {GimbalError} `model-invalid`, `store-unwritable`, `store-corrupt`, `aborted`, an infrastructure failure.
+ * @throws {GimbalError} `model-invalid`, `store-unwritable`, `store-corrupt`, `aborted`, an infrastructure failure;
+ * `config-invalid` when the folder holds attempts of this label that were made with other settings.
  */
 export async function runTasks(
   options: RunTasksOptions,
@@ -38,14 +41,21 @@ export async function runTasks(
 ): Promise<SuiteResult> {
   const { concurrency, harness, modelDir, onAttempt, sandbox, seed, temperature } = options;
   const policyVersion = options.policyVersion ?? asId<PolicyVersion>("initial");
+  const label = options.label ?? "rollout";
   const store = await openStore(options.runDir);
   try {
+    await assertSameSettings(store, label, options.runDir, {
+      weights: await fingerprintWeights(modelDir),
+      harness: `${harness.id} ${harness.version}`,
+      seed,
+      temperature,
+    });
     await using stack = await createAttemptStack({
       ...{ modelDir, policyVersion, harness, sandbox, store, seed, temperature },
     });
     return await runSuite(
       {
-        label: options.label ?? "rollout",
+        label,
         tasks: options.tasks,
         samples: options.samples,
         seed,
