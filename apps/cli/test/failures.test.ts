@@ -118,6 +118,27 @@ describe("places", () => {
   });
 });
 
+describe("settings", () => {
+  test("of a new run beside --resume or --replay are bad usage, not silently dropped", async () => {
+    for (const argv of [
+      ["--resume", folder, "--steps", "3"],
+      ["--resume", folder, "--replay", folder],
+      ["--replay", folder, "--harness", "pi"],
+    ]) {
+      const line = failureLine(await gimbal("train", ...argv), 2);
+      expect(line).toMatch(/cannot be used with .* See gimbal train --help\./);
+    }
+  });
+
+  test("a task that stands twice in a task file is named", async () => {
+    const path = join(folder, "tasks.jsonl");
+    const task = { taskId: "t", instruction: "i", files: {}, verifier: { kind: "all" } };
+    await writeFile(path, `${JSON.stringify(task)}\n\n${JSON.stringify(task)}\n`);
+    const line = failureLine(await gimbal("rollout", "--tasks", path));
+    expect(line).toMatch(/line 3 repeats the task t\./);
+  });
+});
+
 describe("harnesses", () => {
   test("without Pi the doctor says how to install it", async () => {
     vi.stubEnv("GIMBAL_CACHE_DIR", join(folder, "cache"));

@@ -61,6 +61,7 @@ export function register(program: Command, context: CliContext): void {
 /** Reads a task file: one JSON object per line. */
 async function readTasks(path: string): Promise<Task[]> {
   const text = await readFile(path, "utf8");
+  const seen = new Set<string>();
   return text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
     let task: Partial<Task> | null;
@@ -75,6 +76,7 @@ async function readTasks(path: string): Promise<Task[]> {
       typeof task.taskId === "string" &&
       typeof task.instruction === "string" &&
       typeof task.files === "object" &&
+      task.files !== null &&
       typeof task.verifier?.kind === "string";
     if (!isTask) {
       throw new GimbalError(
@@ -82,6 +84,14 @@ async function readTasks(path: string): Promise<Task[]> {
         `${path}, line ${i + 1} is no task: expected taskId, instruction, files and verifier.kind. See docs/architecture/rollout.md.`,
       );
     }
+    const taskId = task?.taskId ?? "";
+    if (seen.has(taskId)) {
+      throw new GimbalError(
+        "config-invalid",
+        `${path}, line ${i + 1} repeats the task ${taskId}. Give each task once; --samples says how often it is tried.`,
+      );
+    }
+    seen.add(taskId);
     const defaults = { suite: "file", family: "file", split: "train", protectedPaths: [] } as const;
     return [{ ...defaults, gradingFiles: {}, budgets: {}, ...task } as Task];
   });

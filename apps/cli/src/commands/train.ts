@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { GimbalError } from "@gimbal-rl/core";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
-import { continueGrpoRun, createDeskRun, readRunFolder } from "@gimbal-rl/sdk";
+import { continueGrpoRun, createDeskRun, readRunFolder, replayGrpoRun } from "@gimbal-rl/sdk";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
@@ -16,7 +16,7 @@ interface TrainFlags {
   readonly resume?: string;
   readonly replay?: string;
   readonly run?: string;
-  readonly model: string;
+  readonly model?: string;
   readonly harness?: string;
   readonly seed: number;
   readonly steps?: number;
@@ -34,21 +34,34 @@ interface TrainFlags {
   readonly json?: boolean;
 }
 
+/** Settings of a new run: a stored one has its own, and silently ignoring a flag would mislead. */
+const newRunFlags = [
+  ...["run", "seed", "steps", "groups", "groupSize", "learningRate", "kl", "epochs"],
+  ...["temperature", "concurrency", "heldout", "heldoutFamily", "sandbox"],
+];
+
 /** Adds the command. */
 export function register(program: Command, context: CliContext): void {
   program
     .command("train")
     .description("Train with GRPO on the desk suite, or continue a run from its folder.")
-    .option(
-      "--resume <run>",
-      "continue the run in this folder; only --harness may be given with it",
+    .addOption(
+      new Option(
+        "--resume <run>",
+        "continue the run in this folder; only --harness and --model may be given with it",
+      ).conflicts(["replay", "threads", ...newRunFlags]),
     )
-    .option(
-      "--replay <run>",
-      "train again from the groups a run stored, without a harness or a sampler",
+    .addOption(
+      new Option(
+        "--replay <run>",
+        "train again from the groups a run stored, without a harness or a sampler; only --threads may be given with it",
+      ).conflicts(["harness", "model", ...newRunFlags]),
     )
     .option("--run <folder>", "folder of the new run (default: runs/train-<seed>-<time>)")
-    .option("--model <folder>", "Hugging Face model folder to start from", tinyModelDir)
+    .option(
+      "--model <folder>",
+      "Hugging Face model folder to start from (default: the bundled tiny policy)",
+    )
     .option("--harness <name>", "pi, or a module that exports a harness by default")
     .option("--seed <n>", "seed of everything random", parseSeed, 1)
     .option("--steps <n>", "training steps", parseCount)
@@ -91,7 +104,7 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<string
     runDir,
     seed: flags.seed,
     threads: flags.threads,
-    modelDir: resolve(context.cwd, flags.model),
+    modelDir: resolve(context.cwd, flags.model ?? tinyModelDir),
     harness,
     sandboxLevel: sandbox.level,
     settings: {
@@ -117,7 +130,6 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<string
 async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   if (flags.replay !== undefined) {
-    const { replayGrpoRun } = await import("@gimbal-rl/sdk");
     const replayed = await replayGrpoRun(
       { runDir: resolve(context.cwd, flags.replay), threads: flags.threads },
       context.signal,
@@ -149,7 +161,7 @@ async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
       runDir,
       harness,
       sandbox,
-      modelDir: resolve(context.cwd, flags.model),
+      modelDir: resolve(context.cwd, flags.model ?? manifest.modelDir ?? tinyModelDir),
       onEvent: createRunProgress(output, manifest.config.steps),
     },
     context.signal,
