@@ -4,7 +4,8 @@
  * The start of the demo is an ordinary earlier checkpoint: the first whose pass@1 at training temperature reaches the
  * target on tasks of its own (never those the demo evaluates on).
  */
-import { copyFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createDeskTasks } from "@gimbal-rl/desk";
 import { runTasks } from "@gimbal-rl/sdk";
@@ -25,10 +26,15 @@ export interface CheckpointScore {
 /** Measures one checkpoint. */
 export async function scoreCheckpoint(step: number, tasks: number): Promise<CheckpointScore> {
   const { harness, sandbox } = await createPi("namespace");
+  const checkpointDir = join(workDir, "sft", "checkpoints", String(step));
+  const weights = createHash("sha256")
+    .update(await readFile(join(checkpointDir, "model.safetensors")))
+    .digest("hex");
   const result = await runTasks(
     {
-      runDir: join(workDir, `select-${step}-${tasks}`),
-      modelDir: join(workDir, "sft", "checkpoints", String(step)),
+      // Stored attempts are not run again; those of an earlier build have other weights.
+      runDir: join(workDir, `select-${weights.slice(0, 8)}-${step}-${tasks}`),
+      modelDir: checkpointDir,
       harness,
       sandbox,
       tasks: createDeskTasks({ split: "heldout", seed: selectionSeed, count: tasks }),
