@@ -15,7 +15,9 @@ const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
 
 /** One line per step. */
 function stepLine(report: StepReport, total: number): string {
-  const { coverage, kl, passRate, reward, sampledTokens, seconds, step, trainedTokens } = report;
+  const { coverage, kl, passRate, reward, rows, sampledTokens, seconds, step, trainedTokens } =
+    report;
+  const leftOut = (report.leftOut ?? []).map(({ reason, tokens }) => `${reason} ${tokens}`);
   return [
     `step ${String(step).padStart(String(total).length)}/${total}`,
     `reward ${reward.toFixed(3)}`,
@@ -23,6 +25,9 @@ function stepLine(report: StepReport, total: number): string {
     `coverage ${coverage.toFixed(3)}`,
     `kl ${kl.toFixed(4)}`,
     `tokens ${trainedTokens}/${sampledTokens}`,
+    ...(leftOut.length === 0 ? [] : [`left out: ${leftOut.join(", ")}`]),
+    // Computed once each, however many attempts share them.
+    `unique ${rows}`,
     `${(seconds.wall + seconds.training).toFixed(1)} s`,
   ].join("  ");
 }

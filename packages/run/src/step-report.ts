@@ -1,6 +1,7 @@
 /**
  * The numbers of one finished step, as `metrics.jsonl` keeps them.
  */
+import type { LeftOut } from "@gimbal-rl/core";
 import type { StepRecord } from "@gimbal-rl/trainer";
 
 /** One step, flat. */
@@ -13,6 +14,8 @@ export interface StepReport {
   readonly groupsWithSignal: number;
   /** Trained / sampled tokens. */
   readonly coverage: number;
+  /** Why the other sampled tokens are not trained; absent in older runs. */
+  readonly leftOut?: readonly LeftOut[];
   /** KL of the sampling policy to the start of the run, nats per token. */
   readonly kl: number;
   readonly sampledTokens: number;

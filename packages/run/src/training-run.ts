@@ -176,6 +176,7 @@ async function takeStep(
   const { record } = await trainer.step(batches, {
     ...numbers,
     coverage: fidelity.coverage,
+    leftOut: fidelity.leftOut,
     kl,
     seconds: { wall: (rolledOutAtMs - startedAtMs) / 1000, ...sumSeconds(collected) },
   });

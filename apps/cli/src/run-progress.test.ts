@@ -1,0 +1,68 @@
+import type { RunEvent, RunSummary, StepReport } from "@gimbal-rl/run";
+import { describe, expect, it } from "vitest";
+import type { Output } from "./output.js";
+import { createRunProgress, summaryTable } from "./run-progress.js";
+
+const report: StepReport = {
+  step: 3,
+  ...{ reward: 0.5, passRate: 0.25, attempts: 8, groupsWithSignal: 1, coverage: 0.9, kl: 0.01 },
+  ...{ sampledTokens: 100, trainedTokens: 90, rows: 70, loss: 0, gradientNorm: 0, entropy: 0 },
+  leftOut: [{ reason: "undelivered", tokens: 10 }],
+  logprobMismatchMax: 0,
+  seconds: { wall: 9, harness: 4, tools: 1, grading: 2, training: 2.5 },
+};
+
+/** Everything that was shown, in order. */
+function show(events: readonly RunEvent[]): string[] {
+  const shown: string[] = [];
+  const output = {
+    line: (text: string) => shown.push(text),
+    bar: (label: string, total: number) => {
+      shown.push(`${label} 0/${total}`);
+      return {
+        update: (done: number, text: string) => shown.push(`${done} ${text}`),
+        end: () => shown.push("end"),
+      };
+    },
+  } as unknown as Output;
+  const tell = createRunProgress(output, 12);
+  for (const event of events) tell(event);
+  return shown;
+}
+
+function attemptEnd(score: number, done: number): RunEvent {
+  const record = { verdict: { score } };
+  return { type: "attempt-end", phase: "train", record, done, total: 2 } as unknown as RunEvent;
+}
+
+describe("createRunProgress", () => {
+  it("shows a bar per phase that counts passes, and a line per step with what was left out", () => {
+    expect(
+      show([
+        { type: "phase-start", phase: "train", total: 2 },
+        attemptEnd(1, 1),
+        { type: "attempt-discarded", phase: "train", reason: "sandbox-failed" },
+        attemptEnd(0.5, 2),
+        { type: "step-end", report },
+        { type: "phase-end", phase: "train", seconds: 1 },
+      ]),
+    ).toEqual([
+      "Training attempts 0/2",
+      "1 1 passed",
+      "  an attempt is run again: sandbox-failed",
+      "2 1 passed",
+      "step  3/12  reward 0.500  pass 25.0 %  coverage 0.900  kl 0.0100  tokens 90/100  left out: undelivered 10  unique 70  11.5 s",
+      "end",
+    ]);
+  });
+});
+
+describe("summaryTable", () => {
+  it("has a row per set that was evaluated, in points with the interval of the gain", () => {
+    const passAt1 = { tasks: 64, before: 0.25, after: 0.5, gainCi95: [0.1, 0.4] as const };
+    const table = summaryTable({ passAt1, heldOutFamily: null } as unknown as RunSummary);
+    const [, row = "", more] = table.trimEnd().split("\n");
+    expect(row).toMatch(/^held-out .* 64 +25\.0 % +50\.0 % +\+25\.0 +\+10\.0 to \+40\.0$/);
+    expect(more).toBeUndefined();
+  });
+});
