@@ -20,6 +20,7 @@ export { readSafetensors, type TensorSource } from "./model/safetensors.js";
 export type {
   DecodablePolicy,
   ForwardPass,
+  LearningRateScales,
   Llama3RopeScaling,
   ModelConfig,
   TrainablePolicy,

@@ -43,9 +43,24 @@ export interface ForwardPass {
   free(): void;
 }
 
+/** Learning-rate multipliers by kind of parameter; 1 where absent, 0 freezes. */
+export interface LearningRateScales {
+  /** Token embeddings and an untied output head. */
+  readonly embedding?: number;
+  /** RMS-norm weights, which set the scale of queries, keys and logits. */
+  readonly norm?: number;
+  /** Query, key, value and output projections. */
+  readonly attention?: number;
+  /** Gate, up and down projections. */
+  readonly mlp?: number;
+  /** The last norm alone, which scales all logits together; default: `norm`. */
+  readonly finalNorm?: number;
+}
+
 /** Options of one optimiser update. */
 export interface UpdateOptions {
   readonly learningRate: number;
+  readonly learningRateScales?: LearningRateScales;
   /** Default 0.9. */
   readonly beta1?: number;
   /** Default 0.999. */

@@ -46,7 +46,8 @@ export interface SuiteResult {
 export async function runSuite(options: SuiteOptions, signal: AbortSignal): Promise<SuiteResult> {
   const { collect, label, policyVersion, samples, seed, tasks } = options;
   const plans = tasks.map((task) =>
-    planGroup({ label, task, size: samples, runSeed: seed, policyVersion }),
+    // The label stays out of the seeds: before and after training draw from the same ones.
+    planGroup({ label, seedLabel: "suite", task, size: samples, runSeed: seed, policyVersion }),
   );
   const collected = await collectGroups(plans, collect, signal);
   return {

@@ -57,6 +57,7 @@ export class SessionRegistry {
       sampling: training ? { temperature: sampling.temperature, topP: 1, topK: 0 } : sampling,
       budgets: spec.budgets ?? {},
       labels: spec.labels ?? {},
+      seed: spec.seed ?? null,
       tape: this.#options.createTape(),
       createdAtMs: this.#options.nowMs(),
     });

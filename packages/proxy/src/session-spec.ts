@@ -20,6 +20,9 @@ export interface SessionSpec {
   readonly sampling?: Partial<SamplingParameters>;
   readonly budgets?: Budgets;
   readonly labels?: Readonly<Record<string, string>>;
+  /** 32-bit unsigned. Every sampled token derives from it; sessions with equal seeds and prompts draw alike. Default: from
+   * the attempt's id. */
+  readonly seed?: number;
 }
 
 /** Answer of `POST /v1/sessions`. The key is shown once. */
@@ -107,6 +110,8 @@ function numbers<Name extends string>(
   return result;
 }
 
+const isSeed = (value: number): boolean =>
+  Number.isSafeInteger(value) && value >= 0 && value < 2 ** 32;
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value > 0;
 const budgetNames = {
   maxCalls: isCount,
@@ -140,6 +145,11 @@ export function parseSessionSpec(value: unknown): SessionSpec {
       case "training":
         if (typeof found !== "boolean") refuse(name, "true or false", found);
         spec.training = found;
+        break;
+      case "seed":
+        if (typeof found !== "number" || !isSeed(found))
+          refuse(name, "a 32-bit unsigned number", found);
+        spec.seed = found;
         break;
       case "sampling":
         spec.sampling = numbers(name, found, samplingNames);

@@ -31,6 +31,8 @@ export interface SessionInit {
   readonly sampling: SamplingParameters;
   readonly budgets: Budgets;
   readonly labels: Readonly<Record<string, string>>;
+  /** What its sampling derives from; null = the attempt's id. */
+  readonly seed: number | null;
   readonly tape: Tape;
   readonly createdAtMs: number;
 }
@@ -127,8 +129,9 @@ export class Session {
     return { digest, occurrence };
   }
 
-  /** Who the call belongs to, for seeds: the attempt where there is one. */
+  /** What sampling derives from: the session's own seed, else the attempt, else the session. */
   seedOwner(): string {
+    if (this.init.seed !== null) return `seed-${this.init.seed}`;
     return this.init.attemptId ?? this.init.sessionId;
   }
 
@@ -141,7 +144,7 @@ export class Session {
   }
 
   info(): SessionInfo {
-    const { tape: _tape, createdAtMs, ...rest } = this.init;
+    const { tape: _tape, seed: _seed, createdAtMs, ...rest } = this.init;
     return {
       ...rest,
       state: this.closedAtMs === null ? "open" : "closed",

@@ -66,6 +66,7 @@ export async function runAttempt(
   const grant = await sessions.createSession({
     attemptId: attempt.attemptId,
     taskId: task.taskId,
+    seed: attempt.seed,
     training,
     sampling: { temperature: dependencies.temperature, topP: 1, topK: 0 },
     budgets: task.budgets,

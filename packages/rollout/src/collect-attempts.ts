@@ -49,12 +49,14 @@ export function planGroup(options: {
   readonly size: number;
   readonly runSeed: number;
   readonly policyVersion: PolicyVersion;
+  /** Stands for the label in seeds, so that two uses draw alike. Default: the label. */
+  readonly seedLabel?: string;
 }): PlannedGroup {
-  const { label, policyVersion, runSeed, size, task } = options;
+  const { label, policyVersion, runSeed, seedLabel = label, size, task } = options;
   const groupId = asId<GroupId>(`${label}/${task.taskId}`);
   const attempts = Array.from({ length: size }, (_, index): Attempt => {
     const attemptId = asId<AttemptId>(`${groupId}/${index}`);
-    const seed = hashToSeed("attempt", runSeed, attemptId);
+    const seed = hashToSeed("attempt", runSeed, seedLabel, task.taskId, index);
     return { attemptId, taskId: task.taskId, groupId, index, seed, policyVersion };
   });
   return { groupId, task, attempts };

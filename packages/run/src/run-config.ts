@@ -2,6 +2,7 @@
  * What a run is, as it stands in `run.json`. A run is resumable from its folder alone, so everything that decides its
  * result is here or derives from it.
  */
+import type { LearningRateScales } from "@gimbal-rl/compute";
 import { GimbalError } from "@gimbal-rl/core";
 
 /** A deliberately broken set-up, to show that the gain comes from the reward. */
@@ -18,6 +19,10 @@ export interface RunConfig {
   readonly groupSize: number;
   readonly temperature: number;
   readonly learningRate: number;
+  /** Multipliers by kind of parameter; absent = 1, 0 freezes. */
+  readonly learningRateScales: LearningRateScales;
+  /** AdamW's second-moment decay. */
+  readonly adamBeta2: number;
   readonly warmupSteps: number;
   readonly weightDecay: number;
   readonly maxGradientNorm: number;
@@ -48,7 +53,9 @@ export const defaultRunConfig: Omit<RunConfig, "seed" | "facts"> = {
   groupsPerStep: 4,
   groupSize: 8,
   temperature: 1,
-  learningRate: 3e-4,
+  learningRate: 1e-5,
+  learningRateScales: {},
+  adamBeta2: 0.999,
   warmupSteps: 0,
   weightDecay: 0,
   maxGradientNorm: 1,
@@ -70,6 +77,9 @@ const isPositive = (value: unknown): boolean =>
   typeof value === "number" && Number.isFinite(value) && value > 0;
 const isNotNegative = (value: unknown): boolean => value === 0 || isPositive(value);
 
+const isScales = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.values(value).every(isNotNegative);
+
 const checks: readonly Check[] = [
   ["format", (value) => value === 1, "1 (written by this version of Gimbal)"],
   ["seed", (value) => isNatural(value) && (value as number) < 2 ** 32, "a whole number below 2^32"],
@@ -78,6 +88,8 @@ const checks: readonly Check[] = [
   ["groupSize", (value) => isCount(value) && (value as number) >= 2, "a whole number from 2"],
   ["temperature", isPositive, "a number above 0"],
   ["learningRate", isPositive, "a number above 0"],
+  ["learningRateScales", isScales, "multipliers from 0 by kind of parameter"],
+  ["adamBeta2", (value) => isPositive(value) && (value as number) < 1, "a number in (0, 1)"],
   ["warmupSteps", isNatural, "a whole number"],
   ["weightDecay", isNotNegative, "a number from 0"],
   ["maxGradientNorm", isPositive, "a number above 0"],

@@ -47,12 +47,12 @@ const keptCheckpoints = 3;
 export function trainerSettings(
   config: RunConfig,
 ): Pick<CreateTrainerOptions, "seed" | "schedule" | "optimizer" | "objective" | "epochs"> {
-  const { epochs, klCoefficient, learningRate, maxGradientNorm, seed, warmupSteps, weightDecay } =
-    config;
+  const { epochs, klCoefficient, learningRate, seed, warmupSteps } = config;
+  const { adamBeta2, learningRateScales, maxGradientNorm, weightDecay } = config;
   return {
     seed,
     schedule: { kind: "constant", peak: learningRate, warmupSteps },
-    optimizer: { weightDecay, maxGradientNorm },
+    optimizer: { weightDecay, maxGradientNorm, beta2: adamBeta2, learningRateScales },
     objective: { ...grpo.policy, klCoefficient },
     epochs,
   };

@@ -10,6 +10,7 @@ export {
   type DeskRunSettings,
   demoSettings,
   quickDemoSettings,
+  tinyPolicySettings,
 } from "./desk-run.js";
 export { type ContinueGrpoRunOptions, continueGrpoRun } from "./grpo-run.js";
 export {

@@ -37,7 +37,7 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { warmUp } = await import("./train.js");
     await warmUp(Number(threads));
   },
-  train: async ([steps = "700", threads = "2"]) => {
+  train: async ([steps = "300", threads = "2"]) => {
     const { trainOnDemonstrations } = await import("./train.js");
     await trainOnDemonstrations(Number(threads), Number(steps));
   },

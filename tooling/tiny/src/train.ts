@@ -20,7 +20,7 @@ import { demonstrationsDir, modelDir, workDir } from "./paths.js";
 import { createWarmUpTexts, type WarmUpVocabulary } from "./warm-up.js";
 
 /** The architecture of `gimbal-tiny`. */
-export function tinyConfig(vocabularySize: number): ModelConfig {
+function tinyConfig(vocabularySize: number): ModelConfig {
   return {
     architecture: "qwen3",
     vocabularySize,
@@ -39,7 +39,7 @@ export function tinyConfig(vocabularySize: number): ModelConfig {
 
 const seed = 1;
 const optimizer = { beta1: 0.9, beta2: 0.98, weightDecay: 0.01, maxGradientNorm: 1 };
-const warmUpSteps = 2000;
+const warmUpSteps = 700;
 const log = (text: string): void => void process.stderr.write(`${text}\n`);
 
 /** Tokens that stand between names in transcripts, by how often they do in expert episodes. */
@@ -52,7 +52,10 @@ function commonMarks(tokenizer: Tokenizer, words: ReadonlySet<number>): number[]
       if (!words.has(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
     }
   }
-  return [...counts].filter(([, count]) => count >= 5).map(([id]) => id);
+  return [...counts]
+    .filter(([, count]) => count >= 5)
+    .sort(([, a], [, b]) => b - a)
+    .map(([id]) => id);
 }
 
 function warmUpVocabulary(tokenizer: Tokenizer): WarmUpVocabulary {
@@ -79,11 +82,11 @@ async function createTinyPolicy(
 /** Runs (or continues) the warm-up. */
 export async function warmUp(threads: number): Promise<void> {
   const { policy, tokenizer } = await createTinyPolicy(threads);
-  const texts = createWarmUpTexts(warmUpVocabulary(tokenizer), { count: 38_400, length: 66, seed });
+  const texts = createWarmUpTexts(warmUpVocabulary(tokenizer), { count: 33_600, length: 80, seed });
   await trainSft(policy, texts, {
     seed,
     steps: warmUpSteps,
-    examplesPerStep: 32,
+    examplesPerStep: 48,
     schedule: {
       kind: "linear",
       peak: 3e-3,
@@ -132,7 +135,7 @@ export async function trainOnDemonstrations(threads: number, steps: number): Pro
     optimizer,
     runDir: `${workDir}/sft`,
     modelDir,
-    checkpointEvery: 20,
+    checkpointEvery: 10,
     evaluateEvery: 20,
     evaluate: async () => ({ heldLoss: await sftEvaluate(policy, measured) }),
     onStep: ({ extra, metrics, seconds, step }) => {

@@ -5,7 +5,13 @@ import { join, resolve } from "node:path";
 import { GimbalError } from "@gimbal-rl/core";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
-import { continueGrpoRun, createDeskRun, readRunFolder, replayGrpoRun } from "@gimbal-rl/sdk";
+import {
+  continueGrpoRun,
+  createDeskRun,
+  readRunFolder,
+  replayGrpoRun,
+  tinyPolicySettings,
+} from "@gimbal-rl/sdk";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
@@ -108,6 +114,7 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<string
     harness,
     sandboxLevel: sandbox.level,
     settings: {
+      ...(flags.model === tinyModelDir ? tinyPolicySettings : {}),
       ...given({
         steps: flags.steps,
         groupsPerStep: flags.groups,

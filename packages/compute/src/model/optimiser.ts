@@ -6,8 +6,18 @@
  */
 import { GimbalError } from "@gimbal-rl/core";
 import type { Backend } from "../backend.js";
-import type { UpdateOptions } from "../policy.js";
+import type { LearningRateScales, UpdateOptions } from "../policy.js";
 import { gradientOf, type Parameter, refreshParameter } from "./parameters.js";
+
+/** The multiplier of a parameter's learning rate. */
+function scaleOf({ spec }: Parameter, scales: LearningRateScales = {}): number {
+  if (spec.name === "model.embed_tokens.weight" || spec.name === "lm_head.weight") {
+    return scales.embedding ?? 1;
+  }
+  if (spec.name === "model.norm.weight") return scales.finalNorm ?? scales.norm ?? 1;
+  if (spec.kind === "norm") return scales.norm ?? 1;
+  return (spec.name.includes(".self_attn.") ? scales.attention : scales.mlp) ?? 1;
+}
 
 /**
  * Updates the weights from their gradients and zeroes those.
@@ -41,7 +51,7 @@ export async function applyUpdate(
     parameter.firstMoment ??= backend.allocate(weight.length);
     parameter.secondMoment ??= backend.allocate(weight.length);
     backend.adamW(weight, gradient, parameter.firstMoment, parameter.secondMoment, {
-      learningRate: options.learningRate,
+      learningRate: options.learningRate * scaleOf(parameter, options.learningRateScales),
       beta1: options.beta1 ?? 0.9,
       beta2: options.beta2 ?? 0.999,
       epsilon: options.epsilon ?? 1e-8,
