@@ -249,7 +249,7 @@ describe.skipIf(reason !== null)(`a hostile agent${reason === null ? "" : ` (${r
       attack: () => `for (;;) await ask("again").catch(() => {});`,
     });
     expect(result.hostile).toMatchObject({
-      failureClass: "wall-clock",
+      failureClass: "call-budget",
       verdict: { score: 0 },
       calls: 5,
     });

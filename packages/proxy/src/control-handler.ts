@@ -61,8 +61,17 @@ export function createControlHandler(
   };
 }
 
+/** @throws {GimbalError} `invalid-request` for a target that is no URL. */
+function parseTarget(target: string): URL {
+  try {
+    return new URL(target, "http://control");
+  } catch {
+    throw new GimbalError("invalid-request", "The request target is not a valid path.");
+  }
+}
+
 async function route(gateway: Gateway, token: string, request: IncomingMessage): Promise<Answer> {
-  const url = new URL(request.url ?? "/", "http://control");
+  const url = parseTarget(request.url ?? "/");
   const target = `${request.method} ${url.pathname}`;
   // Liveness tells nothing and needs no token.
   if (target === "GET /healthz") return json(200, { status: "ok" });
@@ -90,7 +99,8 @@ async function route(gateway: Gateway, token: string, request: IncomingMessage):
   }
   const match = /^\/v1\/sessions\/([^/]+)(?:\/(calls|trajectory))?$/.exec(url.pathname);
   if (match !== null) {
-    const sessionId = asId<SessionId>(decodeURIComponent(match[1] ?? ""));
+    // Session ids hold no character that needs escaping, so an escaped one is simply unknown.
+    const sessionId = asId<SessionId>(match[1] ?? "");
     const answer = await routeSession(
       gateway,
       request.method ?? "",

@@ -4,6 +4,8 @@
  * Law: a failing agent gives a record with a verdict; only a failure of our own machinery is an exception, and then
  * nothing of the attempt is trained.
  */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import {
   type Attempt,
   attributeError,
@@ -42,6 +44,8 @@ export interface AttemptDependencies {
   /** Wall clock of an attempt whose task sets none. */
   readonly wallClockMs: number;
   readonly temperature: number;
+  /** Folder in which what a harness printed is kept, one folder per attempt that did not reach the full score. */
+  readonly logsDir?: string;
 }
 
 /** Called while an attempt moves on; for progress lines. */
@@ -72,6 +76,10 @@ export async function runAttempt(
     budgets: task.budgets,
     labels: { harness: harness.id, family: task.family },
   });
+  const logsDir =
+    dependencies.logsDir === undefined
+      ? null
+      : join(dependencies.logsDir, attempt.attemptId.replace(/[^A-Za-z0-9._-]+/g, "_"));
   let ran: HarnessRun;
   let diff: WorkspaceDiff;
   let runStartedAtMs = startedAtMs;
@@ -99,6 +107,7 @@ export async function runAttempt(
       budgets: { wallClockMs: dependencies.wallClockMs, ...task.budgets },
       maxOutputBytes: dependencies.maxOutputBytes,
       signal,
+      ...(logsDir === null ? {} : { logsDir }),
     });
     runEndedAtMs = clock.nowMs();
     signal.throwIfAborted();
@@ -113,6 +122,7 @@ export async function runAttempt(
   const verdict = await judge(dependencies, task, diff, signal);
   const gradingEndedAtMs = clock.nowMs();
   const { failureClass, score } = classifyAttempt({ ...ran, info, verdict });
+  if (score === 1 && logsDir !== null) await rm(logsDir, { recursive: true, force: true });
   onStage("end");
   return {
     attempt,

@@ -38,6 +38,7 @@ describe("classifyAttempt", () => {
     });
     const exit = { endedBy: "timeout" as const, exitCode: null, signal: "SIGKILL" };
     expect(classifyAttempt(facts({ exit })).failureClass).toBe("wall-clock");
+    expect(classifyAttempt(facts({ exit, info })).failureClass).toBe("call-budget");
     expect(classifyAttempt(facts({ exit: { ...exit, endedBy: "output-limit" } }))).toEqual({
       failureClass: "output-limit",
       score: 0,

@@ -33,11 +33,12 @@ export function classifyAttempt({ exit, info, outcome, verdict }: AttemptFacts):
   if (engineFailed && outcome.status === "failed") {
     return { failureClass: "infrastructure", score: null };
   }
-  if (exit.endedBy === "timeout") return { failureClass: "wall-clock", score: 0 };
   if (exit.endedBy === "output-limit") return { failureClass: "output-limit", score: 0 };
   const limit = info.limitHits.find(
     (hit) => hit.limit !== "context-overflow" || !wentOn(hit),
   )?.limit;
+  // An agent that loops on against refusals runs into the clock in the end; the budget is what stopped its work.
+  if (exit.endedBy === "timeout") return { failureClass: limit ?? "wall-clock", score: 0 };
   if (limit !== undefined) return { failureClass: limit, score: 0 };
   if (info.calls === 0) return { failureClass: "infrastructure", score: null };
   if (outcome.status === "failed") {

@@ -42,6 +42,8 @@ export interface AttemptStackOptions {
   readonly maxOutputTokens?: number;
   /** Wall clock of attempts whose task sets none. Default 120 s. */
   readonly wallClockMs?: number;
+  /** Where the logs of attempts without full score are kept. Default: nowhere. */
+  readonly logsDir?: string;
   readonly onCaptureError?: (error: Error) => void;
 }
 
@@ -94,6 +96,7 @@ export async function createAttemptStack(options: AttemptStackOptions): Promise<
       maxOutputBytes: 8 * 1024 * 1024,
       wallClockMs: options.wallClockMs ?? 120_000,
       temperature,
+      ...(options.logsDir === undefined ? {} : { logsDir: options.logsDir }),
     };
     return {
       engine,

@@ -96,6 +96,7 @@ export async function continueGrpoRun(
       seed: config.seed,
       temperature: config.temperature,
       model: manifest.model,
+      logsDir: join(runDir, "logs"),
     });
     const writeUsage = createUsageWriter(store, `${startedAtMs}-${process.pid}`);
     const saveUsage = async (): Promise<void> =>

@@ -1,6 +1,7 @@
 /**
  * Attempts without training: a task list through a harness with one model folder, stored and resumable.
  */
+import { join } from "node:path";
 import { asId, type Harness, type PolicyVersion, type Sandbox, type Task } from "@gimbal-rl/core";
 import { runSuite, type SuiteResult } from "@gimbal-rl/eval";
 import type { AttemptRecord } from "@gimbal-rl/rollout";
@@ -52,6 +53,7 @@ export async function runTasks(
     });
     await using stack = await createAttemptStack({
       ...{ modelDir, policyVersion, harness, sandbox, store, seed, temperature },
+      logsDir: join(options.runDir, "logs"),
     });
     return await runSuite(
       {
