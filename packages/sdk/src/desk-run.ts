@@ -20,16 +20,17 @@ export type DeskRunSettings = Partial<Omit<RunConfig, "format" | "facts" | "seed
  */
 export const tinyPolicySettings: DeskRunSettings = {
   learningRate: 2e-5,
-  learningRateScales: { embedding: 0, mlp: 1, attention: 2, norm: 50, finalNorm: 10_000 },
+  learningRateScales: { embedding: 0, mlp: 1, attention: 2, norm: 50, finalNorm: 15_000 },
   adamBeta2: 0.95,
 };
 
 /** The full demo: measured in docs/architecture/demo.md. */
 export const demoSettings: DeskRunSettings = {
   ...tinyPolicySettings,
-  steps: 14,
+  steps: 12,
   groupsPerStep: 14,
   groupSize: 6,
+  evaluation: { heldoutTasks: 105, heldoutFamilyTasks: 16 },
 };
 
 /** The same road in under a minute; its gain means nothing. */

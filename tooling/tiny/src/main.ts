@@ -14,7 +14,7 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { vocabularySize } = await buildTokenizer();
     process.stderr.write(`tokenizer: ${vocabularySize} tokens\n`);
   },
-  record: async ([tiny = "1200", pivot = "160"]) => {
+  record: async ([tiny = "4000", pivot = "112"]) => {
     const { recordDemonstrations } = await import("./record.js");
     const sets = [
       { name: "tiny", split: "demonstration", seed: 1, count: Number(tiny) },
@@ -37,7 +37,7 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { warmUp } = await import("./train.js");
     await warmUp(Number(threads));
   },
-  train: async ([steps = "300", threads = "2"]) => {
+  train: async ([steps = "480", threads = "2"]) => {
     const { trainOnDemonstrations } = await import("./train.js");
     await trainOnDemonstrations(Number(threads), Number(steps));
   },
