@@ -242,7 +242,7 @@ describe.skipIf(reason !== null)(`a hostile agent${reason === null ? "" : ` (${r
     expectHonestScored(result);
   });
 
-  it("is ended at the wall clock when it loops on against the refusals, which sample nothing", async () => {
+  it("ends at the wall clock, classed by its budget, when it loops on against refusals, which sample nothing", async () => {
     const result = await runHostileGroup({
       runDir,
       task: { budgets: { maxCalls: 5, wallClockMs: 1500 } },
