@@ -1,7 +1,7 @@
 /**
  * `gimbal demo`: the main job on the embedded default.
  */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
 import { continueGrpoRun, createDeskRun, demoSettings, quickDemoSettings } from "@gimbal-rl/sdk";
@@ -9,6 +9,7 @@ import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
 import { parseCount, parseSeed } from "../option-values.js";
+import { resolveRunDir } from "../run-dir.js";
 import { createRunProgress, summaryTable } from "../run-progress.js";
 
 interface DemoFlags {
@@ -50,8 +51,7 @@ export function register(program: Command, context: CliContext): void {
 async function runDemo(flags: DemoFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { seed, threads } = flags;
-  const stamp = new Date(context.clock.nowMs()).toISOString().replace(/[:.]/g, "-").slice(0, 19);
-  const runDir = resolve(context.cwd, flags.run ?? join("runs", `demo-${seed}-${stamp}`));
+  const runDir = resolveRunDir(context, "demo", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
   const harness = await loadHarness("pi", context.cwd, sandbox);
   const preparing = output.bar(`Preparing ${harness.id} ${harness.version}`, 0);

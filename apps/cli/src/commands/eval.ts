@@ -1,7 +1,7 @@
 /**
  * `gimbal eval`: pass@k of a model folder on a desk split, with bootstrap intervals over tasks.
  */
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
 import { suitePassAtK } from "@gimbal-rl/eval";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
@@ -13,6 +13,7 @@ import { usageError } from "../errors.js";
 import { loadHarness } from "../load-harness.js";
 import { parseCount, parseNotNegative, parseSeed } from "../option-values.js";
 import { formatTable } from "../output.js";
+import { resolveRunDir } from "../run-dir.js";
 
 interface EvalFlags {
   readonly model: string;
@@ -64,8 +65,7 @@ async function runEval(flags: EvalFlags, context: CliContext): Promise<void> {
   }
   const output = context.output(flags);
   const { concurrency, k, samples, seed, split, temperature } = flags;
-  const stamp = new Date(context.clock.nowMs()).toISOString().replace(/[:.]/g, "-").slice(0, 19);
-  const runDir = resolve(context.cwd, flags.run ?? join("runs", `eval-${seed}-${stamp}`));
+  const runDir = resolveRunDir(context, "eval", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
   const harness = await loadHarness(flags.harness, context.cwd, sandbox);
   await harness.prepare({ install: true, signal: context.signal });

@@ -2,7 +2,7 @@
  * `gimbal rollout`: attempts at tasks, captured and judged, without training.
  */
 import { readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { GimbalError, type Task } from "@gimbal-rl/core";
 import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
@@ -13,6 +13,7 @@ import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
 import { parseCount, parseNotNegative, parseSeed } from "../option-values.js";
 import { formatTable } from "../output.js";
+import { resolveRunDir } from "../run-dir.js";
 
 interface RolloutFlags {
   readonly tasks?: string;
@@ -100,8 +101,7 @@ async function readTasks(path: string): Promise<Task[]> {
 async function runRollout(flags: RolloutFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { concurrency, samples, seed, temperature } = flags;
-  const stamp = new Date(context.clock.nowMs()).toISOString().replace(/[:.]/g, "-").slice(0, 19);
-  const runDir = resolve(context.cwd, flags.run ?? join("runs", `rollout-${seed}-${stamp}`));
+  const runDir = resolveRunDir(context, "rollout", flags);
   const tasks =
     flags.tasks === undefined
       ? createDeskTasks({ split: flags.split, seed, count: flags.count })

@@ -16,6 +16,7 @@ import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
 import { parseCount, parseNatural, parseNotNegative, parseSeed } from "../option-values.js";
+import { resolveRunDir } from "../run-dir.js";
 import { createRunProgress, summaryTable } from "../run-progress.js";
 
 interface TrainFlags {
@@ -102,8 +103,7 @@ function given<Settings extends object>(settings: Settings): Partial<Settings> {
 }
 
 async function createRun(flags: TrainFlags, context: CliContext): Promise<string> {
-  const stamp = new Date(context.clock.nowMs()).toISOString().replace(/[:.]/g, "-").slice(0, 19);
-  const runDir = resolve(context.cwd, flags.run ?? join("runs", `train-${flags.seed}-${stamp}`));
+  const runDir = resolveRunDir(context, "train", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
   const harness = await loadHarness(flags.harness ?? "pi", context.cwd, sandbox);
   await createDeskRun({
