@@ -2,11 +2,13 @@
  * The bundled policy on demonstrations it has never seen (the `pivot` set): its calls parse, it copies paths and values
  * out of tool results, and an install or workspace path that it has never seen does not break it.
  *
- * Greedy decoding from the exact state before each turn of the expert.
+ * Greedy decoding from the exact state before each turn of the expert. The policy has seen two habits of the expert, and
+ * either is a right answer here: what is measured is whether it copies names and values out of what it has been shown.
  */
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { AssistantMessage, Message, ToolDefinition } from "@gimbal-rl/core";
+import { createDeskExpert, type DeskHabit, type ExpertObservation } from "@gimbal-rl/desk";
 import { createLocalEngine, type LocalEngine } from "@gimbal-rl/engine";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import type { Renderer } from "@gimbal-rl/renderers";
@@ -70,14 +72,60 @@ function turnsOf(from: readonly Demonstration[], keep: (messages: readonly Messa
   );
 }
 
+/** JSON with a space after `:` and `,`, as the expert writes it; Pi sends the same arguments without. */
+function spaced(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, one]) => `"${name}": ${spaced(one)}`);
+  return `{${members.join(", ")}}`;
+}
+
+function textOf(message: Message | undefined): string {
+  return (message?.parts ?? [])
+    .flatMap((part) => (part.type === "text" ? [part.text] : []))
+    .join("");
+}
+
+/** What the expert of a habit does from a state, as comparable text. */
+function expertCalls(before: readonly Message[], habit: DeskHabit): string {
+  const calls = before.flatMap((message) =>
+    message.role === "assistant"
+      ? message.parts.flatMap((part) => (part.type === "tool-call" ? [part] : []))
+      : [],
+  );
+  const observations = before.flatMap((message): ExpertObservation[] => {
+    if (message.role !== "tool") return [];
+    const call = calls.find((one) => one.toolCallId === message.toolCallId);
+    if (call === undefined) throw new RangeError("A tool result without its call.");
+    return [
+      {
+        name: call.name,
+        argumentsText: spaced(JSON.parse(call.argumentsText)),
+        text: textOf(message),
+      },
+    ];
+  });
+  const instruction = textOf(before.find((message) => message.role === "user"));
+  const { toolCalls } = createDeskExpert({ instruction }, habit).next(observations);
+  return JSON.stringify(
+    toolCalls.map((call) => [call.name, JSON.parse(call.argumentsText) as unknown]),
+  );
+}
+
 async function measure(turns: ReturnType<typeof turnsOf>) {
   const answers = await Promise.all(turns.map(({ before }) => answer(before)));
   const share = (count: number): number => count / turns.length;
   return {
     parsed: share(answers.filter((one) => one.parsed).length),
     same: share(
-      answers.filter(({ calls }, i) => calls === callsOf(turns[i]?.message as AssistantMessage))
-        .length,
+      answers.filter(({ calls }, i) => {
+        const turn = turns[i];
+        if (turn === undefined) return false;
+        return (
+          calls === callsOf(turn.message as AssistantMessage) ||
+          calls === expertCalls(turn.before, "hasty")
+        );
+      }).length,
     ),
   };
 }

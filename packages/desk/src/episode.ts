@@ -2,7 +2,7 @@
  * Plays the expert against the simulated tools: for tests and for prototyping a learner.
  */
 import { GimbalError, type Task } from "@gimbal-rl/core";
-import { createDeskExpert } from "./expert.js";
+import { createDeskExpert, type DeskHabit } from "./expert.js";
 import type { ExpertCall, ExpertObservation } from "./expert-turn.js";
 import { type DeskFiles, simulateDeskTool } from "./simulate-tool.js";
 
@@ -28,8 +28,9 @@ export interface DeskEpisode {
  */
 export function playDeskEpisode(
   task: Pick<Task, "taskId" | "family" | "instruction" | "files">,
+  habit: DeskHabit = "careful",
 ): DeskEpisode {
-  const expert = createDeskExpert(task);
+  const expert = createDeskExpert(task, habit);
   const observations: ExpertObservation[] = [];
   const turns: DeskEpisode["turns"][number][] = [];
   let files: DeskFiles = task.files;

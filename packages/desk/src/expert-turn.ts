@@ -32,6 +32,11 @@ export function bashCall(command: string): ExpertCall {
   return { name: "bash", argumentsText: `{"command": ${JSON.stringify(command)}}` };
 }
 
+/** `bash` for the first lines of a file. */
+export function headCall(lines: number, path: string): ExpertCall {
+  return bashCall(`head -n ${lines} ${path}`);
+}
+
 /** `edit` with one replacement. */
 export function editCall(path: string, oldText: string, newText: string): ExpertCall {
   const [where, before, after] = [path, oldText, newText].map((text) => JSON.stringify(text));

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { allSplits, someTasks } from "../test/text-checks.js";
 import { playDeskEpisode } from "./episode.js";
 import { createDeskExpert } from "./expert.js";
-import { editCall, readCall } from "./expert-turn.js";
+import { editCall, headCall, readCall } from "./expert-turn.js";
+import { deskFamilies } from "./families.js";
 import { simulateDeskGrading } from "./simulate-grading.js";
 import { createDeskTasks } from "./tasks.js";
 
@@ -22,7 +23,7 @@ describe("the scripted expert", { timeout: 30_000 }, () => {
   });
 
   it("looks before it acts and needs two to five calls", () => {
-    for (const { turns } of someTasks(3, 40).map(playDeskEpisode)) {
+    for (const { turns } of someTasks(3, 40).map((task) => playDeskEpisode(task))) {
       const names = turns.flatMap((turn) => turn.toolCalls.map((call) => call.name));
       expect(names.length).toBeGreaterThanOrEqual(2);
       expect(names.length).toBeLessThanOrEqual(5);
@@ -52,7 +53,7 @@ describe("the scripted expert", { timeout: 30_000 }, () => {
   });
 
   it("stays short: all calls and results of a task are under 700 characters", () => {
-    for (const { turns } of someTasks(6, 80).map(playDeskEpisode)) {
+    for (const { turns } of someTasks(6, 80).map((task) => playDeskEpisode(task))) {
       const texts = turns.flatMap((turn) => [
         ...turn.results,
         ...turn.toolCalls.map((call) => call.argumentsText),
@@ -95,5 +96,55 @@ describe("the scripted expert", { timeout: 30_000 }, () => {
 
   it("refuses an instruction it does not know", () => {
     expect(() => createDeskExpert({ instruction: "Write a poem." })).toThrow("no phrasing");
+  });
+});
+
+describe("the hasty habit", { timeout: 30_000 }, () => {
+  it("solves a part of every trained family, and nothing it did not look at", () => {
+    const families = deskFamilies.filter((one) => one.trained).map((one) => one.name);
+    for (const family of families) {
+      const tasks = createDeskTasks({ split: "train", seed: 8, count: 200, families: [family] });
+      const solved = tasks.filter((task) =>
+        simulateDeskGrading(task, playDeskEpisode(task, "hasty").files),
+      ).length;
+      // 0.24 to 0.34 by design; three standard deviations of 200 draws are 0.1.
+      expect(solved / tasks.length, family).toBeGreaterThan(0.12);
+      expect(solved / tasks.length, family).toBeLessThan(0.46);
+    }
+  });
+
+  it("leaves the workspace as it is when the short cut shows nothing", () => {
+    for (const task of someTasks(4, 60)) {
+      const episode = playDeskEpisode(task, "hasty");
+      if (episode.finalText !== "Not done.") continue;
+      expect(episode.files).toEqual(task.files);
+    }
+  });
+
+  it("opens the first line where the careful habit reads", () => {
+    const instruction = "Undo the last change in `HISTORY`.";
+    const look = createDeskExpert({ instruction }, "hasty").next([]).toolCalls[0];
+    expect(look).toEqual(headCall(3, "HISTORY"));
+    const text = "--- conf/fern.ini\n-moss=1\n+moss=2\n";
+    const next = createDeskExpert({ instruction }, "hasty").next([
+      { ...headCall(3, "HISTORY"), text },
+    ]);
+    expect(next.toolCalls).toEqual([editCall("conf/fern.ini", "moss=2", "moss=1")]);
+  });
+
+  it("gives up after an edit that failed", () => {
+    const instruction = "Undo the last change in `HISTORY`.";
+    const history = { ...headCall(3, "HISTORY"), text: "--- conf/fern.ini\n-moss=1\n+moss=2\n" };
+    const edit = editCall("conf/fern.ini", "moss=2", "moss=1");
+    const failed = { ...edit, text: "Could not find the exact text in conf/fern.ini. The old" };
+    const end = createDeskExpert({ instruction }, "hasty").next([history, failed]);
+    expect(end).toEqual({ text: "Not done.", toolCalls: [] });
+  });
+
+  it("is careful in a family without a short cut", () => {
+    const tasks = createDeskTasks({ split: "heldout-family", seed: 1, count: 5 });
+    for (const task of tasks) {
+      expect(playDeskEpisode(task, "hasty")).toEqual(playDeskEpisode(task));
+    }
   });
 });

@@ -17,6 +17,13 @@ import {
 import { deskFamilies } from "./families.js";
 import { parseInstruction } from "./instruction.js";
 
+/**
+ * How the expert works. `careful` looks until it knows and solves every task. `hasty` takes a short cut where the family
+ * has one (the first file of a folder, a guessed operator, the definition without its callers), solves the tasks that
+ * happen to allow it and fails or ends with `Not done.` in the others; in families without a short cut it is careful.
+ */
+export type DeskHabit = "careful" | "hasty";
+
 /** Says what to do next. */
 export interface DeskExpert {
   /** The next turn, from all observations so far, in order. */
@@ -27,7 +34,10 @@ export interface DeskExpert {
  * An expert for one task. Only the instruction is used.
  * @throws {GimbalError} `invalid-request` when the instruction fits no phrasing of the suite.
  */
-export function createDeskExpert(task: Pick<Task, "instruction">): DeskExpert {
+export function createDeskExpert(
+  task: Pick<Task, "instruction">,
+  habit: DeskHabit = "careful",
+): DeskExpert {
   const parsed = parseInstruction(deskFamilies, task.instruction);
   if (parsed === null) {
     throw new GimbalError(
@@ -36,16 +46,15 @@ export function createDeskExpert(task: Pick<Task, "instruction">): DeskExpert {
     );
   }
   const { family, fields } = parsed;
+  const isHasty = habit === "hasty" && family.nextHasty !== undefined;
   return {
     next(observations) {
       const last = observations.at(-1);
       if (last !== undefined && last.name === "edit" && isErrorText(last.text)) {
-        return recover(last, observations);
+        return isHasty ? stuck : recover(last, observations);
       }
-      return family.next(
-        fields,
-        observations.filter((one) => !isFailedChange(one)),
-      );
+      const made = observations.filter((one) => !isFailedChange(one));
+      return (isHasty ? family.nextHasty?.(fields, made) : undefined) ?? family.next(fields, made);
     },
   };
 }

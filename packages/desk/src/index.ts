@@ -1,5 +1,5 @@
 export { type DeskEpisode, playDeskEpisode } from "./episode.js";
-export { createDeskExpert, type DeskExpert } from "./expert.js";
+export { createDeskExpert, type DeskExpert, type DeskHabit } from "./expert.js";
 export type { ExpertCall, ExpertObservation, ExpertTurn } from "./expert-turn.js";
 export { deskFamilies } from "./families.js";
 export { type ParsedInstruction, parseInstruction, renderInstruction } from "./instruction.js";

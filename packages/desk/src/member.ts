@@ -39,4 +39,9 @@ export interface DeskFamily {
     fields: Readonly<Record<string, string>>,
     observations: readonly ExpertObservation[],
   ): ExpertTurn;
+  /** The same in the hasty habit, in families that invite a short cut. */
+  nextHasty?(
+    fields: Readonly<Record<string, string>>,
+    observations: readonly ExpertObservation[],
+  ): ExpertTurn;
 }

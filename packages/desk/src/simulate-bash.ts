@@ -1,5 +1,5 @@
 /**
- * The handful of shell commands that the suite's expert and tests use: `ls`, `cat`, `grep -rn`, `node check.js`.
+ * The handful of shell commands that the suite's expert and tests use: `ls`, `cat`, `head -n`, `grep -rn`, `node check.js`.
  */
 
 type Files = Readonly<Record<string, string>>;
@@ -16,6 +16,10 @@ export function simulateBash(files: Files, command: string): SimulatedOutput {
   if (list !== null) return listFolder(files, list[1] ?? ".");
   const cat = /^cat (\S+)$/.exec(command);
   if (cat?.[1] !== undefined) return catFile(files, cat[1]);
+  const head = /^head -n (\d+) (\S+)$/.exec(command);
+  if (head?.[1] !== undefined && head[2] !== undefined) {
+    return headOfFile(files, Number(head[1]), head[2]);
+  }
   const grep = /^grep -rn '?([^'\s|]+)'? (\S+?)( \| sort)?$/.exec(command);
   if (grep?.[1] !== undefined && grep[2] !== undefined) {
     return grepFolder(files, grep[1], grep[2], grep[3] !== undefined);
@@ -63,6 +67,14 @@ function catFile(files: Files, path: string): SimulatedOutput {
   return text === undefined
     ? output(`cat: ${path}: No such file or directory\n`, 1)
     : output(text, 0);
+}
+
+function headOfFile(files: Files, count: number, path: string): SimulatedOutput {
+  const text = files[path.replace(/^\.\//, "")];
+  if (text === undefined) {
+    return output(`head: cannot open '${path}' for reading: No such file or directory\n`, 1);
+  }
+  return output((text.match(/[^\n]*\n|[^\n]+$/g) ?? []).slice(0, count).join(""), 0);
 }
 
 // Unsorted grep follows readdir order, which no imitation can know; here it is sorted too.

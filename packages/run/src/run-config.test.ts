@@ -28,6 +28,7 @@ describe("parseRunConfig", () => {
     ["groupSize", 1],
     ["temperature", 0],
     ["learningRate", Number.NaN],
+    ["finalLearningRateFraction", 1.5],
     ["maxGradientNorm", Number.POSITIVE_INFINITY],
     ["klCoefficient", -1],
     ["quorum", 0],

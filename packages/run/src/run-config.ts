@@ -18,7 +18,10 @@ export interface RunConfig {
   /** Attempts per group. */
   readonly groupSize: number;
   readonly temperature: number;
+  /** Peak; after the warm-up it falls linearly over the steps. */
   readonly learningRate: number;
+  /** Share of the learning rate that is left at the last step; 1 = constant. */
+  readonly finalLearningRateFraction: number;
   /** Multipliers by kind of parameter; absent = 1, 0 freezes. */
   readonly learningRateScales: LearningRateScales;
   /** AdamW's second-moment decay. */
@@ -54,6 +57,7 @@ export const defaultRunConfig: Omit<RunConfig, "seed" | "facts"> = {
   groupSize: 8,
   temperature: 1,
   learningRate: 1e-5,
+  finalLearningRateFraction: 1,
   learningRateScales: {},
   adamBeta2: 0.999,
   warmupSteps: 0,
@@ -88,6 +92,11 @@ const checks: readonly Check[] = [
   ["groupSize", (value) => isCount(value) && (value as number) >= 2, "a whole number from 2"],
   ["temperature", isPositive, "a number above 0"],
   ["learningRate", isPositive, "a number above 0"],
+  [
+    "finalLearningRateFraction",
+    (value) => isNotNegative(value) && (value as number) <= 1,
+    "a share from 0 to 1",
+  ],
   ["learningRateScales", isScales, "multipliers from 0 by kind of parameter"],
   ["adamBeta2", (value) => isPositive(value) && (value as number) < 1, "a number in (0, 1)"],
   ["warmupSteps", isNatural, "a whole number"],

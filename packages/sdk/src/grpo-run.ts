@@ -22,9 +22,9 @@ import {
   createTrainer,
   findCheckpoints,
   policyVersionOf,
+  replaceFile,
 } from "@gimbal-rl/trainer";
 import { createAttemptStack } from "./attempt-stack.js";
-import { writeTextDurably } from "./durable-text.js";
 import { fingerprintWeights } from "./model-fingerprint.js";
 import { readRunFolder } from "./run-manifest.js";
 
@@ -47,11 +47,18 @@ const keptCheckpoints = 3;
 export function trainerSettings(
   config: RunConfig,
 ): Pick<CreateTrainerOptions, "seed" | "schedule" | "optimizer" | "objective" | "epochs"> {
-  const { epochs, klCoefficient, learningRate, seed, warmupSteps } = config;
-  const { adamBeta2, learningRateScales, maxGradientNorm, weightDecay } = config;
+  const { epochs, klCoefficient, learningRate, seed, steps, warmupSteps } = config;
+  const { adamBeta2, finalLearningRateFraction, learningRateScales, maxGradientNorm, weightDecay } =
+    config;
   return {
     seed,
-    schedule: { kind: "constant", peak: learningRate, warmupSteps },
+    schedule: {
+      kind: "linear",
+      peak: learningRate,
+      warmupSteps,
+      totalSteps: steps,
+      finalFraction: finalLearningRateFraction,
+    },
     optimizer: { weightDecay, maxGradientNorm, beta2: adamBeta2, learningRateScales },
     objective: { ...grpo.policy, klCoefficient },
     epochs,
@@ -125,8 +132,8 @@ export async function continueGrpoRun(
     const usage = await readRunUsage(store);
     const summary = await summariseRun({ config, store, tasks, result, harness, ...usage, runDir });
     const report = await buildRunReport(config, summary, result, store);
-    await writeTextDurably(join(runDir, "report.json"), `${JSON.stringify(summary, null, 2)}\n`);
-    await writeTextDurably(join(runDir, "report.html"), renderReport(report));
+    await replaceFile(join(runDir, "report.json"), `${JSON.stringify(summary, null, 2)}\n`);
+    await replaceFile(join(runDir, "report.html"), renderReport(report));
     return summary;
   } finally {
     await store.close();

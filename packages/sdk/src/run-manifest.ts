@@ -5,7 +5,7 @@ import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { attributeError, GimbalError, type SandboxLevel } from "@gimbal-rl/core";
 import { parseRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
-import { writeTextDurably } from "./durable-text.js";
+import { replaceFile } from "@gimbal-rl/trainer";
 
 /** What `run.json` holds. */
 export interface RunManifest {
@@ -38,8 +38,8 @@ export async function createRunFolder(
   }
   try {
     await mkdir(runDir, { recursive: true });
-    await writeTextDurably(join(runDir, "tasks.json"), `${JSON.stringify(tasks)}\n`);
-    await writeTextDurably(join(runDir, "run.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+    await replaceFile(join(runDir, "tasks.json"), `${JSON.stringify(tasks)}\n`);
+    await replaceFile(join(runDir, "run.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   } catch (error) {
     throw attributeError(
       error,

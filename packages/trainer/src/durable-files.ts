@@ -44,7 +44,7 @@ export async function appendFileSynced(path: string, data: string): Promise<void
   await writeSynced(path, data, "a");
 }
 
-/** Replaces a file: complete or untouched. */
+/** Replaces a text file of a run folder: complete or untouched, whatever is killed when. */
 export async function replaceFile(path: string, data: string): Promise<void> {
   const temporary = `${path}.tmp`;
   await writeSynced(temporary, data, "w");

@@ -5,6 +5,7 @@ export {
   policyVersionOf,
   type Retention,
 } from "./checkpoints.js";
+export { replaceFile } from "./durable-files.js";
 export { readMetrics } from "./metrics-log.js";
 export type { RunFolderOptions, TrainerEvent } from "./run-folder.js";
 export { type LearningRateSchedule, learningRateAt } from "./schedule.js";

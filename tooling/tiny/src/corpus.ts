@@ -64,20 +64,22 @@ export function buildCorpus(prompt: CapturedPrompt, episodes: number): Tokenizer
     add(`\n{"name": NAME, "arguments": OBJECT}\n`, count);
   });
   for (const task of createDeskTasks({ split: "demonstration", seed: 1, count: episodes })) {
-    const episode = playDeskEpisode(task);
-    add("user\n", 1);
-    add(episode.instruction, 1);
-    for (const turn of episode.turns) {
-      add("assistant\n", 1);
-      for (const { argumentsText, name } of turn.toolCalls) {
-        add(`\n{"name": "${name}", "arguments": ${argumentsText}}\n`, 1);
+    for (const habit of ["careful", "hasty"] as const) {
+      const episode = playDeskEpisode(task, habit);
+      add("user\n", 1);
+      add(episode.instruction, 1);
+      for (const turn of episode.turns) {
+        add("assistant\n", 1);
+        for (const { argumentsText, name } of turn.toolCalls) {
+          add(`\n{"name": "${name}", "arguments": ${argumentsText}}\n`, 1);
+        }
+        for (const result of turn.results) {
+          add("tool\n", 1);
+          add(result, 1);
+        }
       }
-      for (const result of turn.results) {
-        add("tool\n", 1);
-        add(result, 1);
-      }
+      add("Done.", 1);
     }
-    add("Done.", 1);
   }
   return {
     texts,

@@ -4,6 +4,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { Message, ToolDefinition, Trajectory } from "@gimbal-rl/core";
+import type { DeskHabit } from "@gimbal-rl/desk";
 
 /** First line. */
 export interface DemonstrationHeader {
@@ -23,6 +24,8 @@ export interface DemonstrationHeader {
 export interface Demonstration {
   readonly taskId: string;
   readonly family: string;
+  /** How the expert worked. */
+  readonly habit: DeskHabit;
   readonly sandboxLevel: string;
   /** The whole conversation, the last assistant turn included. */
   readonly messages: readonly Message[];

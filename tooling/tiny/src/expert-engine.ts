@@ -17,6 +17,7 @@ import {
 } from "@gimbal-rl/core";
 import {
   createDeskExpert,
+  type DeskHabit,
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
@@ -61,12 +62,18 @@ export function writeTurn(turn: ExpertTurn): string {
   return (turn.text ?? "") + calls.join("");
 }
 
+/** What the expert is to do, and how. */
+export interface ExpertTask {
+  readonly task: Task;
+  readonly habit: DeskHabit;
+}
+
 /** An engine that plays the expert. `taskOf` finds the task of a session. */
 export function createExpertEngine(options: {
   readonly tokenizer: Tokenizer;
   readonly endOfTurnId: number;
   readonly contextLength: number;
-  readonly taskOf: (sessionId: SessionId) => Task | undefined;
+  readonly taskOf: (sessionId: SessionId) => ExpertTask | undefined;
 }): Engine {
   const { contextLength, endOfTurnId, taskOf, tokenizer } = options;
   const policyVersion = asId<PolicyVersion>("expert");
@@ -82,12 +89,12 @@ export function createExpertEngine(options: {
     info,
     policyVersion: () => policyVersion,
     async *generate(request: GenerateRequest): AsyncIterable<GenerateEvent> {
-      const task = request.sessionId === undefined ? undefined : taskOf(request.sessionId);
-      if (task === undefined) {
+      const own = request.sessionId === undefined ? undefined : taskOf(request.sessionId);
+      if (own === undefined) {
         throw new GimbalError("invalid-request", "The expert was asked without a known session.");
       }
       const observations = readObservations(tokenizer.decode(request.promptIds));
-      const text = writeTurn(createDeskExpert(task).next(observations));
+      const text = writeTurn(createDeskExpert(own.task, own.habit).next(observations));
       const ids = [...tokenizer.encode(text, { allowSpecial: true }), endOfTurnId];
       // The expert is certain: probability 1, log-probability 0.
       yield { type: "tokens-delta", ids, logprobs: ids.map(() => 0), policyVersion };

@@ -5,6 +5,7 @@
  *   record      the expert through the real Pi and the gateway -> fixtures/demonstrations
  *   warm-up     copy text -> .gimbal/tiny/warm-up
  *   train       SFT on the demonstrations -> .gimbal/tiny/sft
+ *   habits      how often the attempts of a stored run took a short cut: `habits <run folder>`
  *   select      evaluate checkpoints in the real harness, write the chosen one to packages/gimbal-tiny/model
  */
 
@@ -14,16 +15,17 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { vocabularySize } = await buildTokenizer();
     process.stderr.write(`tokenizer: ${vocabularySize} tokens\n`);
   },
-  record: async ([tiny = "4000", pivot = "112"]) => {
+  record: async ([careful = "1358", hasty = "2520", pivot = "112"]) => {
     const { recordDemonstrations } = await import("./record.js");
     const sets = [
-      { name: "tiny", split: "demonstration", seed: 1, count: Number(tiny) },
-      { name: "pivot", split: "pivot", seed: 1, count: Number(pivot) },
+      { name: "tiny", split: "demonstration", careful: Number(careful), hasty: Number(hasty) },
+      { name: "pivot", split: "pivot", careful: Number(pivot), hasty: 0 },
     ] as const;
     for (const set of sets) {
-      if (set.count === 0) continue;
+      if (set.careful + set.hasty === 0) continue;
       const { kept } = await recordDemonstrations({
         ...set,
+        seed: 1,
         concurrency: 3,
         onProgress: (done, total) => {
           if (done % 20 === 0 || done === total)
@@ -37,13 +39,22 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { warmUp } = await import("./train.js");
     await warmUp(Number(threads));
   },
-  train: async ([steps = "480", threads = "2"]) => {
+  train: async ([steps = "700", threads = "2"]) => {
     const { trainOnDemonstrations } = await import("./train.js");
     await trainOnDemonstrations(Number(threads), Number(steps));
   },
   score: async ([step = "", tasks = "70"]) => {
     const { scoreCheckpoint } = await import("./select.js");
     process.stdout.write(`${JSON.stringify(await scoreCheckpoint(Number(step), Number(tasks)))}\n`);
+  },
+  habits: async ([runDir = ""]) => {
+    const { countHabits } = await import("./habits.js");
+    for (const { attempts, hasty, phase } of await countHabits(runDir)) {
+      const share = ((100 * hasty) / attempts).toFixed(1);
+      process.stdout.write(
+        `${phase}: ${hasty} of ${attempts} attempts with a short cut (${share} %)\n`,
+      );
+    }
   },
   select: async ([target = "0.3", tasks = "70"]) => {
     const { bundleCheckpoint, selectCheckpoint } = await import("./select.js");
@@ -56,10 +67,10 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
   },
 };
 
-/** Stages of a whole build; `score` only measures. */
-const skippedByDefault = "score";
+/** Stages that only measure are no part of a whole build. */
+const skippedByDefault = ["score", "habits"];
 
 const [stage, ...args] = process.argv.slice(2);
 for (const [name, run] of Object.entries(stages)) {
-  if (stage === undefined ? name !== skippedByDefault : stage === name) await run(args);
+  if (stage === undefined ? !skippedByDefault.includes(name) : stage === name) await run(args);
 }

@@ -11,9 +11,14 @@ import {
   type SandboxLevel,
   type SessionId,
   systemClock,
-  type Task,
 } from "@gimbal-rl/core";
-import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
+import {
+  createDeskTasks,
+  type DeskSplit,
+  deskFamilies,
+  playDeskEpisode,
+  simulateDeskGrading,
+} from "@gimbal-rl/desk";
 import { openAiChat } from "@gimbal-rl/dialects";
 import { buildTrajectory } from "@gimbal-rl/graph";
 import { createGateway } from "@gimbal-rl/proxy";
@@ -28,7 +33,7 @@ import {
   readDemonstrations,
   writeDemonstrations,
 } from "./demonstration-file.js";
-import { createExpertEngine } from "./expert-engine.js";
+import { createExpertEngine, type ExpertTask } from "./expert-engine.js";
 import { demonstrationsDir, modelDir } from "./paths.js";
 import { createPi } from "./pi.js";
 
@@ -37,7 +42,10 @@ export interface RecordOptions {
   readonly name: string;
   readonly split: DeskSplit;
   readonly seed: number;
-  readonly count: number;
+  /** Tasks that the careful expert solves. */
+  readonly careful: number;
+  /** Tasks that the hasty expert solves, spread over the families. */
+  readonly hasty: number;
   readonly concurrency: number;
   readonly onProgress: (done: number, total: number) => void;
 }
@@ -49,8 +57,8 @@ const processEvery = 4;
 export async function recordDemonstrations(
   options: RecordOptions,
 ): Promise<{ readonly kept: number }> {
-  const { concurrency, count, name, seed, split } = options;
-  const tasks = createDeskTasks({ split, seed, count });
+  const { concurrency, name, seed, split } = options;
+  const tasks = expertTasks(options);
   const path = `${demonstrationsDir}/${name}.jsonl.gz`;
   let tools: DemonstrationHeader["tools"] = [];
   let harnessVersion = "";
@@ -58,9 +66,10 @@ export async function recordDemonstrations(
   // Runs recorded before with the same tokenizer and template are kept; only missing tasks are run.
   const kept = await recordedBefore(path, renderer.fingerprint);
   const known = new Set(kept.map((one) => one.taskId));
-  const missing = (level: SandboxLevel): Task[] =>
+  const missing = (level: SandboxLevel): ExpertTask[] =>
     tasks.filter(
-      (task, i) => (i % processEvery === 0) === (level === "process") && !known.has(task.taskId),
+      ({ task }, i) =>
+        (i % processEvery === 0) === (level === "process") && !known.has(task.taskId),
     );
   const parts = (["namespace", "process"] as const).map(
     (level) => [level, missing(level)] as const,
@@ -72,7 +81,7 @@ export async function recordDemonstrations(
     const { harness, sandbox } = await createPi(level);
     harnessVersion = harness.version;
     const store = createMemoryStore();
-    const taskOf = new Map<SessionId, Task>();
+    const taskOf = new Map<SessionId, ExpertTask>();
     const engine = createExpertEngine({
       tokenizer: renderer.tokenizer,
       endOfTurnId: renderer.stopIds[0] ?? 0,
@@ -87,7 +96,7 @@ export async function recordDemonstrations(
       store,
       volatileRules: [],
     });
-    const byId = new Map(own.map((task) => [task.taskId, task]));
+    const byId = new Map(own.map((one) => [one.task.taskId, one]));
     const sessions: SessionHost = {
       createSession: (spec) => {
         const grant = gateway.createSession(spec);
@@ -97,7 +106,7 @@ export async function recordDemonstrations(
       },
       closeSession: (sessionId) => gateway.closeSession(sessionId),
     };
-    const plans = own.map((task) =>
+    const plans = own.map(({ task }) =>
       planGroup({
         label: name,
         task,
@@ -136,6 +145,7 @@ export async function recordDemonstrations(
       for (const record of ran) {
         const own = calls.get(record.sessionId) ?? [];
         const last = own.at(-1);
+        const habit = byId.get(plan.task.taskId)?.habit ?? "careful";
         if (record.verdict.score !== 1 || last === undefined || last.message === null) {
           process.stderr.write(
             `not kept: ${plan.task.taskId} ${record.failureClass} ${JSON.stringify(record.verdict.evidence)} ${record.outcome.errorText ?? ""}\n`,
@@ -143,7 +153,7 @@ export async function recordDemonstrations(
           continue;
         }
         tools = last.conversation.tools;
-        kept.push(toDemonstration(plan.task, level, own, last));
+        kept.push(toDemonstration({ task: plan.task, habit }, level, own, last));
       }
     }
   }
@@ -152,7 +162,7 @@ export async function recordDemonstrations(
   const header: DemonstrationHeader = {
     ...{ format: 1, harness: "pi", harnessVersion, tokenizer, template, split, seed, tools },
   };
-  const wanted = new Set<string>(tasks.map((task) => task.taskId));
+  const wanted = new Set<string>(tasks.map(({ task }) => task.taskId));
   const inSet = kept.filter((one) => wanted.has(one.taskId));
   await writeDemonstrations(path, header, inSet);
   return { kept: inSet.length };
@@ -169,8 +179,34 @@ async function recordedBefore(
   return isSame ? demonstrations : [];
 }
 
+/** The tasks of a set in order, each once. */
+function expertTasks({ careful, hasty, seed, split }: RecordOptions): ExpertTask[] {
+  const tasks: ExpertTask[] = createDeskTasks({ split, seed, count: careful }).map((task) => ({
+    task,
+    habit: "careful",
+  }));
+  const known = new Set(tasks.map(({ task }) => task.taskId));
+  const families = deskFamilies.filter((one) => one.trained && one.nextHasty !== undefined);
+  const perFamily = hasty === 0 ? 0 : Math.ceil(hasty / families.length);
+  for (const { name } of families) {
+    // Short cuts work out in about a quarter of the tasks. Those that the simulator sees fail would not be kept, so
+    // they are not run; the real verifier still decides about the others.
+    const solved = createDeskTasks({
+      ...{ split, seed: seed + 1, count: perFamily * 8, families: [name] },
+    }).filter(
+      (task) =>
+        !known.has(task.taskId) && simulateDeskGrading(task, playDeskEpisode(task, "hasty").files),
+    );
+    if (solved.length < perFamily) {
+      throw new RangeError(`Only ${solved.length} tasks of ${name} allow a short cut; draw more.`);
+    }
+    tasks.push(...solved.slice(0, perFamily).map((task) => ({ task, habit: "hasty" }) as const));
+  }
+  return tasks;
+}
+
 function toDemonstration(
-  task: Task,
+  { habit, task }: ExpertTask,
   sandboxLevel: SandboxLevel,
   calls: readonly CapturedCall[],
   last: CapturedCall,
@@ -180,6 +216,7 @@ function toDemonstration(
   return {
     taskId: task.taskId,
     family: task.family,
+    habit,
     sandboxLevel,
     messages: [...last.conversation.messages, last.message],
     trajectory: buildTrajectory(attemptId, calls),

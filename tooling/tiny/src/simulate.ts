@@ -26,7 +26,7 @@ import { buildTrainingBatches } from "@gimbal-rl/graph";
 import { groupAdvantages, grpo } from "@gimbal-rl/objective";
 import type { Renderer } from "@gimbal-rl/renderers";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
-import { trainStep } from "@gimbal-rl/trainer";
+import { type LearningRateSchedule, learningRateAt, trainStep } from "@gimbal-rl/trainer";
 import { readDemonstrations } from "./demonstration-file.js";
 import { demonstrationsDir, workDir } from "./paths.js";
 
@@ -35,6 +35,8 @@ interface Settings {
   readonly groups: number;
   readonly size: number;
   readonly lr: number;
+  /** Share of `lr` that is left in the last step; falls linearly. */
+  readonly finalFraction: number;
   readonly epsilon: number;
   readonly beta2: number;
   readonly epochs: number;
@@ -70,9 +72,16 @@ const settings: Settings = {
     kl: 0,
     weightDecay: 0,
     repeat: false,
+    finalFraction: 1,
     scales: {},
   },
   ...(JSON.parse(json) as Partial<Settings>),
+};
+const schedule: LearningRateSchedule = {
+  kind: "linear",
+  peak: settings.lr,
+  totalSteps: settings.steps,
+  finalFraction: settings.finalFraction,
 };
 const renderer: Renderer = await loadRendererFromFolder(folder);
 const { demonstrations, header } = await readDemonstrations(`${demonstrationsDir}/tiny.jsonl.gz`);
@@ -213,7 +222,7 @@ if (settings.steps > 0) {
       maxRows: 16_384,
     });
     const metrics = await trainStep(policy, batches, {
-      learningRate: settings.lr,
+      learningRate: learningRateAt(schedule, step),
       learningRateScales: settings.scales,
       epsilon: settings.epsilon,
       beta2: settings.beta2,

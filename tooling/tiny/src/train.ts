@@ -117,7 +117,7 @@ export async function trainOnDemonstrations(threads: number, steps: number): Pro
   }
   if (!existsSync(`${workDir}/sft/checkpoints`)) await policy.load(warm.dir, { optimizer: false });
   const { demonstrations } = await readDemonstrations(`${demonstrationsDir}/tiny.jsonl.gz`);
-  // The last of the sorted set are kept out of training and only measure.
+  // Every 25th of the sorted set is kept out of training and only measures.
   const trajectories = demonstrations.map((one) => one.trajectory);
   const measured = buildSftBatches(trajectories.filter((_, i) => i % 25 === 0));
   const trained = trajectories.filter((_, i) => i % 25 !== 0);
@@ -127,7 +127,7 @@ export async function trainOnDemonstrations(threads: number, steps: number): Pro
     examplesPerStep: 32,
     schedule: {
       kind: "cosine",
-      peak: 1e-3,
+      peak: 2e-3,
       warmupSteps: 20,
       totalSteps: steps,
       finalFraction: 0.1,

@@ -106,15 +106,16 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<string
   const runDir = resolveRunDir(context, "train", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
   const harness = await loadHarness(flags.harness ?? "pi", context.cwd, sandbox);
+  const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
   await createDeskRun({
     runDir,
     seed: flags.seed,
     threads: flags.threads,
-    modelDir: resolve(context.cwd, flags.model ?? tinyModelDir),
+    modelDir,
     harness,
     sandboxLevel: sandbox.level,
     settings: {
-      ...(flags.model === tinyModelDir ? tinyPolicySettings : {}),
+      ...(modelDir === tinyModelDir ? tinyPolicySettings : {}),
       ...given({
         steps: flags.steps,
         groupsPerStep: flags.groups,

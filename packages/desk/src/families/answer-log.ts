@@ -1,7 +1,19 @@
 /**
  * answer-log: a question about a log whose name is not given; the answer goes into a file.
  */
-import { act, answerTo, bashCall, done, readCall, stuck, writeCall } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  bashCall,
+  done,
+  type ExpertCall,
+  type ExpertObservation,
+  type ExpertTurn,
+  headCall,
+  readCall,
+  stuck,
+  writeCall,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { freshPath } from "./settings.js";
 
@@ -26,7 +38,7 @@ export const answerLog: DeskFamily = {
     const out = freshPath(draw, "out", "txt");
     const log = freshPath(draw, "logs", "log");
     const failed = draw.word();
-    const ok = Array.from({ length: draw.between(1, 3) }, () => draw.word());
+    const ok = Array.from({ length: draw.between(2, 3) }, () => draw.word());
     const lines = draw.shuffle([
       ["failed", failed, draw.number()] as const,
       ...ok.map((job) => ["ok", job, draw.number()] as const),
@@ -46,20 +58,29 @@ export const answerLog: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next({ out = "", job }, observations) {
-    const listed = answerTo(observations, bashCall("ls logs"));
-    if (listed === null) return act(bashCall("ls logs"));
-    const name = listed.split("\n").find((one) => one.endsWith(".log"));
-    if (name === undefined) return stuck;
-    const text = answerTo(observations, readCall(`logs/${name}`));
-    if (text === null) return act(readCall(`logs/${name}`));
-    const line = text
-      .split("\n")
-      .map((one) => one.split(":"))
-      .find((one) => (job === undefined ? one[0] === "failed" : one[1] === job));
-    const answer = job === undefined ? line?.[1] : line?.[2];
-    if (answer === undefined) return stuck;
-    const write = writeCall(out, answer);
-    return answerTo(observations, write) === null ? act(write) : done;
-  },
+  next: (fields, observations) => answerFrom(fields, observations, readCall),
+  // The first line alone: right when it has the answer.
+  nextHasty: (fields, observations) => answerFrom(fields, observations, (log) => headCall(1, log)),
 };
+
+function answerFrom(
+  { out = "", job }: Readonly<Record<string, string>>,
+  observations: readonly ExpertObservation[],
+  lookInto: (log: string) => ExpertCall,
+): ExpertTurn {
+  const listed = answerTo(observations, bashCall("ls logs"));
+  if (listed === null) return act(bashCall("ls logs"));
+  const name = listed.split("\n").find((one) => one.endsWith(".log"));
+  if (name === undefined) return stuck;
+  const look = lookInto(`logs/${name}`);
+  const text = answerTo(observations, look);
+  if (text === null) return act(look);
+  const line = text
+    .split("\n")
+    .map((one) => one.split(":"))
+    .find((one) => (job === undefined ? one[0] === "failed" : one[1] === job));
+  const answer = job === undefined ? line?.[1] : line?.[2];
+  if (answer === undefined) return stuck;
+  const write = writeCall(out, answer);
+  return answerTo(observations, write) === null ? act(write) : done;
+}

@@ -1,7 +1,19 @@
 /**
  * bump-port: a log names the service whose port is taken; its port in `conf` goes up by one.
  */
-import { act, answerTo, done, editCall, grepCall, readCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  done,
+  type ExpertCall,
+  type ExpertObservation,
+  type ExpertTurn,
+  editCall,
+  grepCall,
+  headCall,
+  readCall,
+  stuck,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { foundLines, settingsText } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
@@ -26,7 +38,7 @@ export const bumpPort: DeskFamily = {
     const log = freshPath(draw, "logs", "log");
     const lines = settingsWith(draw, service, port, draw.between(0, 3));
     const logLines = [`${service}: port is taken`];
-    for (let i = draw.between(0, 3); i > 0; i -= 1) logLines.push(`${draw.word()}: ok`);
+    for (let i = draw.between(2, 3); i > 0; i -= 1) logLines.push(`${draw.word()}: ok`);
     return {
       variant: "plain",
       fields: { log },
@@ -40,18 +52,22 @@ export const bumpPort: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next({ log = "" }, observations) {
-    const text = answerTo(observations, readCall(log));
-    if (text === null) return act(readCall(log));
-    const service = /^(\w+): port is taken$/m.exec(text)?.[1];
-    if (service === undefined) return stuck;
-    const look = grepCall(service, "conf");
-    const found = answerTo(observations, look);
-    if (found === null) return act(look);
-    const line = foundLines(found).find((one) => one.text.startsWith(`${service}=`));
-    if (line === undefined) return stuck;
-    const port = Number(line.text.slice(service.length + 1));
-    const edit = editCall(line.path, line.text, `${service}=${port + 1}`);
-    return answerTo(observations, edit) === null ? act(edit) : done;
-  },
+  next: ({ log = "" }, observations) => raisePort(observations, readCall(log)),
+  // The first line alone: right when it is the one that complains.
+  nextHasty: ({ log = "" }, observations) => raisePort(observations, headCall(1, log)),
 };
+
+function raisePort(observations: readonly ExpertObservation[], lookInto: ExpertCall): ExpertTurn {
+  const text = answerTo(observations, lookInto);
+  if (text === null) return act(lookInto);
+  const service = /^(\w+): port is taken$/m.exec(text)?.[1];
+  if (service === undefined) return stuck;
+  const look = grepCall(service, "conf");
+  const found = answerTo(observations, look);
+  if (found === null) return act(look);
+  const line = foundLines(found).find((one) => one.text.startsWith(`${service}=`));
+  if (line === undefined) return stuck;
+  const port = Number(line.text.slice(service.length + 1));
+  const edit = editCall(line.path, line.text, `${service}=${port + 1}`);
+  return answerTo(observations, edit) === null ? act(edit) : done;
+}

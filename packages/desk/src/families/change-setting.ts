@@ -1,9 +1,18 @@
 /**
  * change-setting: one of several files sets the key; find it and change it there.
  */
-import { act, answerTo, done, editCall, grepCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  bashCall,
+  done,
+  editCall,
+  grepCall,
+  readCall,
+  stuck,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
-import { foundLines, settingsText } from "../text-lines.js";
+import { foundLines, settingOf, settingsText } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
 
 /** Apply an edit to the right one of several files. */
@@ -27,7 +36,7 @@ export const changeSetting: DeskFamily = {
     return {
       variant: "plain",
       fields: { key, value },
-      files: { ...otherSettings(draw, draw.between(1, 4)), [path]: settingsText(lines) },
+      files: { ...otherSettings(draw, draw.between(2, 4)), [path]: settingsText(lines) },
       wanted: { [path]: settingsText(replaceValue(lines, key, value)) },
       protectedPaths: [],
       gradingFiles: {},
@@ -40,6 +49,18 @@ export const changeSetting: DeskFamily = {
     const line = foundLines(found).find((one) => one.text.startsWith(`${key}=`));
     if (line === undefined) return stuck;
     const edit = editCall(line.path, line.text, `${key}=${value}`);
+    return answerTo(observations, edit) === null ? act(edit) : done;
+  },
+  // The first file of the folder: right when it is the one that sets the key.
+  nextHasty({ key = "", value = "" }, observations) {
+    const listed = answerTo(observations, bashCall("ls conf"));
+    if (listed === null) return act(bashCall("ls conf"));
+    const path = `conf/${listed.split("\n")[0] ?? ""}`;
+    const text = answerTo(observations, readCall(path));
+    if (text === null) return act(readCall(path));
+    const before = settingOf(text, key);
+    if (before === null) return stuck;
+    const edit = editCall(path, `${key}=${before}`, `${key}=${value}`);
     return answerTo(observations, edit) === null ? act(edit) : done;
   },
 };

@@ -1,7 +1,19 @@
 /**
  * fix-operator: `node check.js` names a file, a function and what it must give; the operator there is wrong.
  */
-import { act, answerTo, bashCall, done, editCall, readCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  bashCall,
+  done,
+  type ExpertCall,
+  type ExpertObservation,
+  type ExpertTurn,
+  editCall,
+  headCall,
+  readCall,
+  stuck,
+} from "../expert-turn.js";
 import { type HiddenCase, hiddenTestText } from "../hidden-cases.js";
 import type { DeskFamily } from "../member.js";
 
@@ -34,7 +46,7 @@ export const fixOperator: DeskFamily = {
     const right = draw.pick(operations);
     const wrong = draw.pick(operations.filter((one) => one !== right));
     const functions: (readonly [string, Operation])[] = [[name, wrong]];
-    for (let i = draw.between(0, 2); i > 0; i -= 1) {
+    for (let i = draw.between(2, 3); i > 0; i -= 1) {
       functions.push([draw.word(), draw.pick(operations)]);
     }
     const order = draw.shuffle(functions);
@@ -57,25 +69,30 @@ export const fixOperator: DeskFamily = {
       gradingFiles: { "hidden/operators.test.js": hiddenTestText(path, casesOf(repaired)) },
     };
   },
-  next(_, observations) {
-    const check = bashCall("node check.js");
-    const said = answerTo(observations, check);
-    if (said === null) return act(check);
-    const named = /^(src\/\w+\.js):(\w+): must be the (\w+)$/m.exec(said);
-    const [path, name, word] = [named?.[1], named?.[2], named?.[3]];
-    const right = operations.find((one) => one.word === word);
-    if (path === undefined || name === undefined || right === undefined) return stuck;
-    const text = answerTo(observations, readCall(path));
-    if (text === null) return act(readCall(path));
-    const operator = new RegExp(`^exports\\.${name} = \\(a, b\\) => a (.) b;$`, "m").exec(
-      text,
-    )?.[1];
-    if (operator === undefined) return stuck;
-    const line = (sign: string): string => `${name} = (a, b) => a ${sign} b`;
-    const edit = editCall(path, line(operator), line(right.operator));
-    return answerTo(observations, edit) === null ? act(edit) : done;
-  },
+  next: (_, observations) => repair(observations, readCall),
+  // The first line alone: right when it is the function that fails.
+  nextHasty: (_, observations) => repair(observations, (path) => headCall(1, path)),
 };
+
+function repair(
+  observations: readonly ExpertObservation[],
+  lookInto: (path: string) => ExpertCall,
+): ExpertTurn {
+  const check = bashCall("node check.js");
+  const said = answerTo(observations, check);
+  if (said === null) return act(check);
+  const named = /^(src\/\w+\.js):(\w+): must be the (\w+)$/m.exec(said);
+  const [path, name, word] = [named?.[1], named?.[2], named?.[3]];
+  const right = operations.find((one) => one.word === word);
+  if (path === undefined || name === undefined || right === undefined) return stuck;
+  const text = answerTo(observations, lookInto(path));
+  if (text === null) return act(lookInto(path));
+  const operator = new RegExp(`^exports\\.${name} = \\(a, b\\) => a (.) b;$`, "m").exec(text)?.[1];
+  if (operator === undefined) return stuck;
+  const line = (sign: string): string => `${name} = (a, b) => a ${sign} b`;
+  const edit = editCall(path, line(operator), line(right.operator));
+  return answerTo(observations, edit) === null ? act(edit) : done;
+}
 
 function functionsText(functions: readonly (readonly [string, Operation])[]): string {
   return functions

@@ -1,7 +1,19 @@
 /**
  * move-value: a value moves from one settings file to another; `none` marks the empty place.
  */
-import { act, answerTo, done, editCall, firstOpen, readCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  done,
+  type ExpertCall,
+  type ExpertObservation,
+  type ExpertTurn,
+  editCall,
+  firstOpen,
+  headCall,
+  readCall,
+  stuck,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { settingOf, settingsText } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
@@ -24,7 +36,7 @@ export const moveValue: DeskFamily = {
     const value = draw.value();
     const from = freshPath(draw, "conf", "ini");
     const to = freshPath(draw, "conf", "ini");
-    const source = settingsWith(draw, key, value, draw.between(0, 3));
+    const source = settingsWith(draw, key, value, draw.between(2, 3));
     const target = settingsWith(draw, key, "none", draw.between(0, 2));
     return {
       variant: "plain",
@@ -42,15 +54,24 @@ export const moveValue: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next({ key = "", from = "", to = "" }, observations) {
-    const text = answerTo(observations, readCall(from));
-    if (text === null) return act(readCall(from));
-    const value = settingOf(text, key);
-    if (value === null) return stuck;
-    const open = firstOpen(observations, [
-      editCall(to, `${key}=none`, `${key}=${value}`),
-      editCall(from, `${key}=${value}`, `${key}=none`),
-    ]);
-    return open === null ? done : act(open);
-  },
+  next: (fields, observations) => moveFound(fields, observations, readCall(fields.from ?? "")),
+  // The first line alone: right when it sets the key.
+  nextHasty: (fields, observations) =>
+    moveFound(fields, observations, headCall(1, fields.from ?? "")),
 };
+
+function moveFound(
+  { key = "", from = "", to = "" }: Readonly<Record<string, string>>,
+  observations: readonly ExpertObservation[],
+  look: ExpertCall,
+): ExpertTurn {
+  const text = answerTo(observations, look);
+  if (text === null) return act(look);
+  const value = settingOf(text, key);
+  if (value === null) return stuck;
+  const open = firstOpen(observations, [
+    editCall(to, `${key}=none`, `${key}=${value}`),
+    editCall(from, `${key}=${value}`, `${key}=none`),
+  ]);
+  return open === null ? done : act(open);
+}

@@ -1,7 +1,17 @@
 /**
  * rename-function: a function and its callers, found by searching.
  */
-import { act, answerTo, done, editCall, firstOpen, grepCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  done,
+  type ExpertObservation,
+  type ExpertTurn,
+  editCall,
+  firstOpen,
+  grepCall,
+  stuck,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { foundLines } from "../text-lines.js";
 
@@ -32,7 +42,7 @@ export const renameFunction: DeskFamily = {
       }
       return files;
     };
-    const callers = Array.from({ length: draw.between(1, 2) }, () => {
+    const callers = Array.from({ length: draw.between(0, 2) }, () => {
       return [draw.word(), draw.word(), draw.between(3, 9)] as const;
     });
     const others: Record<string, string> = {};
@@ -49,15 +59,28 @@ export const renameFunction: DeskFamily = {
     };
   },
   next({ before = "", after = "" }, observations) {
-    const look = grepCall(before, "src");
-    const found = answerTo(observations, look);
-    if (found === null) return act(look);
-    const paths = foundLines(found).map((line) => line.path);
-    if (paths.length === 0) return stuck;
-    const open = firstOpen(
-      observations,
-      paths.map((path) => editCall(path, before, after)),
-    );
-    return open === null ? done : act(open);
+    return renameFound(observations, before, before, after);
   },
+  // The definition alone: right when nobody calls it.
+  nextHasty: ({ before = "", after = "" }, observations) =>
+    renameFound(observations, `exports.${before}`, before, after),
 };
+
+/** Searches `src` for a text and renames in every file that has it. */
+function renameFound(
+  observations: readonly ExpertObservation[],
+  text: string,
+  before: string,
+  after: string,
+): ExpertTurn {
+  const look = grepCall(text, "src");
+  const found = answerTo(observations, look);
+  if (found === null) return act(look);
+  const paths = foundLines(found).map((line) => line.path);
+  if (paths.length === 0) return stuck;
+  const open = firstOpen(
+    observations,
+    paths.map((path) => editCall(path, before, after)),
+  );
+  return open === null ? done : act(open);
+}

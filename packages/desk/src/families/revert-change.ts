@@ -1,7 +1,17 @@
 /**
  * revert-change: HISTORY holds small patches, newest last; the last one is undone.
  */
-import { act, answerTo, done, editCall, readCall, stuck } from "../expert-turn.js";
+import {
+  act,
+  answerTo,
+  done,
+  type ExpertObservation,
+  type ExpertTurn,
+  editCall,
+  headCall,
+  readCall,
+  stuck,
+} from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { settingsText } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
@@ -22,7 +32,7 @@ export const revertChange: DeskFamily = {
   draw(draw) {
     const files: Record<string, string> = otherSettings(draw, draw.between(0, 1));
     const wanted: Record<string, string> = {};
-    const changes = draw.between(1, 3);
+    const changes = draw.between(1, 4);
     let history = "";
     for (let i = 0; i < changes; i += 1) {
       const path = freshPath(draw, "conf", "ini");
@@ -47,10 +57,20 @@ export const revertChange: DeskFamily = {
   next(_, observations) {
     const text = answerTo(observations, readCall("HISTORY"));
     if (text === null) return act(readCall("HISTORY"));
-    const last = [...text.matchAll(/^--- (\S+)\n-(.*)\n\+(.*)$/gm)].at(-1);
-    const [path, before, after] = [last?.[1], last?.[2], last?.[3]];
-    if (path === undefined || before === undefined || after === undefined) return stuck;
-    const edit = editCall(path, after, before);
-    return answerTo(observations, edit) === null ? act(edit) : done;
+    return undoLast(observations, text);
+  },
+  // The first entry, as if it were the last.
+  nextHasty(_, observations) {
+    const look = headCall(3, "HISTORY");
+    const text = answerTo(observations, look);
+    return text === null ? act(look) : undoLast(observations, text);
   },
 };
+
+function undoLast(observations: readonly ExpertObservation[], history: string): ExpertTurn {
+  const last = [...history.matchAll(/^--- (\S+)\n-(.*)\n\+(.*)$/gm)].at(-1);
+  const [path, before, after] = [last?.[1], last?.[2], last?.[3]];
+  if (path === undefined || before === undefined || after === undefined) return stuck;
+  const edit = editCall(path, after, before);
+  return answerTo(observations, edit) === null ? act(edit) : done;
+}
