@@ -8,7 +8,7 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { AssistantMessage, Message, ToolDefinition } from "@gimbal-rl/core";
-import { createDeskExpert, type DeskHabit, type ExpertObservation } from "@gimbal-rl/desk";
+import { createDeskExpert, type ExpertObservation } from "@gimbal-rl/desk";
 import { createLocalEngine, type LocalEngine } from "@gimbal-rl/engine";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import type { Renderer } from "@gimbal-rl/renderers";
@@ -86,8 +86,8 @@ function textOf(message: Message | undefined): string {
     .join("");
 }
 
-/** What the expert of a habit does from a state, as comparable text. */
-function expertCalls(before: readonly Message[], habit: DeskHabit): string {
+/** What the hasty expert does from a state, as comparable text. */
+function hastyCalls(before: readonly Message[]): string {
   const calls = before.flatMap((message) =>
     message.role === "assistant"
       ? message.parts.flatMap((part) => (part.type === "tool-call" ? [part] : []))
@@ -106,7 +106,7 @@ function expertCalls(before: readonly Message[], habit: DeskHabit): string {
     ];
   });
   const instruction = textOf(before.find((message) => message.role === "user"));
-  const { toolCalls } = createDeskExpert({ instruction }, habit).next(observations);
+  const { toolCalls } = createDeskExpert({ instruction }, "hasty").next(observations);
   return JSON.stringify(
     toolCalls.map((call) => [call.name, JSON.parse(call.argumentsText) as unknown]),
   );
@@ -122,8 +122,7 @@ async function measure(turns: ReturnType<typeof turnsOf>) {
         const turn = turns[i];
         if (turn === undefined) return false;
         return (
-          calls === callsOf(turn.message as AssistantMessage) ||
-          calls === expertCalls(turn.before, "hasty")
+          calls === callsOf(turn.message as AssistantMessage) || calls === hastyCalls(turn.before)
         );
       }).length,
     ),

@@ -3,9 +3,9 @@
  */
 import type { FidelityReport } from "@gimbal-rl/core";
 import { mergeFidelity } from "@gimbal-rl/graph";
-import { type RunSummary, type StepReport, toStepReport } from "@gimbal-rl/run";
+import { phaseOf, type RunSummary, type StepReport, toStepReport } from "@gimbal-rl/run";
 import { readMetrics } from "@gimbal-rl/trainer";
-import { phaseFidelity, phaseOf, readRunJson, type StoredRun } from "./stored-run.js";
+import { phaseFidelity, readRunJson, type StoredRun } from "./stored-run.js";
 
 /** The attempts of one phase. */
 export interface PhaseOverview {

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { type BlobId, type CapturedCall, GimbalError, type StoredEvent } from "@gimbal-rl/core";
 import { validateCall } from "@gimbal-rl/graph";
 import { buildAttemptTrajectory, type PlannedGroup } from "@gimbal-rl/rollout";
-import { stepLabel, stepPlanKind, toStepReport } from "@gimbal-rl/run";
+import { phaseOf, stepLabel, stepPlanKind, toStepReport } from "@gimbal-rl/run";
 import { findCheckpoints, readMetrics } from "@gimbal-rl/trainer";
 import { Findings } from "./run-findings.js";
-import { phaseOf, readSessions, type SessionCalls, type StoredRun } from "./stored-run.js";
+import { readSessions, type SessionCalls, type StoredRun } from "./stored-run.js";
 
 /** What was looked at. */
 export interface ValidationCounts {

@@ -21,6 +21,7 @@ import {
   buildAttemptTrajectory,
   type DiscardedTry,
 } from "@gimbal-rl/rollout";
+import { phaseOf } from "@gimbal-rl/run";
 import { isRunFolder, type RunManifest, readRunFolder } from "@gimbal-rl/sdk";
 import { openStore } from "@gimbal-rl/store";
 
@@ -121,13 +122,6 @@ export async function* readSessions(
     const { sessionId } = attempt.record;
     if (!given.has(sessionId) && !pending.has(sessionId)) yield toSession(sessionId, []);
   }
-}
-
-/** Which part of a run an attempt belongs to: `eval-before`, `step-0003`, `rollout`. */
-export function phaseOf(attemptId: string): string {
-  const label = attemptId.split("/")[0] ?? attemptId;
-  // A step numbers its groups: step-0003-1.
-  return /^step-\d+/.exec(label)?.[0] ?? label;
 }
 
 /** The fidelity of every phase, from the attempts whose calls are there. */

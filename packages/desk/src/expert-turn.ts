@@ -65,7 +65,7 @@ export function act(call: ExpertCall): ExpertTurn {
 }
 
 /** The final answer. */
-export const done: ExpertTurn = { text: "Done.", toolCalls: [] };
+const done: ExpertTurn = { text: "Done.", toolCalls: [] };
 
 /** The final answer when the tools do not show what is needed. */
 export const stuck: ExpertTurn = { text: "Not done.", toolCalls: [] };
@@ -89,10 +89,11 @@ export function answerTo(
   return found === undefined ? null : found.text;
 }
 
-/** The first of the calls that has not been made; null when all were. */
-export function firstOpen(
+/** The first of the calls that has not been made; the final answer when all were. */
+export function makeAll(
   observations: readonly ExpertObservation[],
   calls: readonly ExpertCall[],
-): ExpertCall | null {
-  return calls.find((call) => answerTo(observations, call) === null) ?? null;
+): ExpertTurn {
+  const open = calls.find((call) => answerTo(observations, call) === null);
+  return open === undefined ? done : act(open);
 }

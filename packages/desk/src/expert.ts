@@ -19,7 +19,7 @@ import { parseInstruction } from "./instruction.js";
 
 /**
  * How the expert works. `careful` looks until it knows and solves every task. `hasty` takes a short cut where the family
- * has one (the first file of a folder, a guessed operator, the definition without its callers), solves the tasks that
+ * has one (the first line of a file, the first file of a folder, the definition without its callers), solves the tasks that
  * happen to allow it and fails or ends with `Not done.` in the others; in families without a short cut it is careful.
  */
 export type DeskHabit = "careful" | "hasty";
@@ -46,15 +46,18 @@ export function createDeskExpert(
     );
   }
   const { family, fields } = parsed;
-  const isHasty = habit === "hasty" && family.nextHasty !== undefined;
+  const shortCut = habit === "hasty" ? family.nextHasty : undefined;
+  const plan = shortCut ?? family.next;
   return {
     next(observations) {
       const last = observations.at(-1);
       if (last !== undefined && last.name === "edit" && isErrorText(last.text)) {
-        return isHasty ? stuck : recover(last, observations);
+        return shortCut === undefined ? recover(last, observations) : stuck;
       }
-      const made = observations.filter((one) => !isFailedChange(one));
-      return (isHasty ? family.nextHasty?.(fields, made) : undefined) ?? family.next(fields, made);
+      return plan(
+        fields,
+        observations.filter((one) => !isFailedChange(one)),
+      );
     },
   };
 }

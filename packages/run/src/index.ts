@@ -15,7 +15,7 @@ export {
   readRunUsage,
 } from "./run-usage.js";
 export { buildStepBatches, type StepBatches, shuffleRewards } from "./step-batches.js";
-export { planStep, stepLabel, tasksOfStep } from "./step-plan.js";
+export { phaseOf, planStep, stepLabel, tasksOfStep } from "./step-plan.js";
 export { type StepReport, type StepSeconds, toStepReport } from "./step-report.js";
 export {
   type AdmissionControl,

@@ -10,6 +10,13 @@ export function stepLabel(step: number): string {
   return `step-${String(step).padStart(4, "0")}`;
 }
 
+/** Which part of a run an attempt belongs to: `eval-before`, `step-0003`, `rollout`. */
+export function phaseOf(attemptId: string): string {
+  const label = attemptId.split("/")[0] ?? attemptId;
+  // A step numbers its groups: step-0003-1.
+  return /^step-\d+/.exec(label)?.[0] ?? label;
+}
+
 /** Tasks of a step: consecutive pieces of seeded permutations, one permutation per pass over the tasks. */
 export function tasksOfStep(
   tasks: readonly Task[],

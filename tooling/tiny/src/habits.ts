@@ -2,6 +2,7 @@
  * How often the attempts of a stored run took a short cut, by part of the run: what training changed in the behaviour.
  */
 import { type CapturedCall, jsonMember, parseJsonText } from "@gimbal-rl/core";
+import { phaseOf } from "@gimbal-rl/run";
 import { openStore } from "@gimbal-rl/store";
 
 /** The looks of the hasty expert (`packages/desk`), which the careful one never takes. */
@@ -35,7 +36,7 @@ export async function countHabits(runDir: string): Promise<HabitShare[]> {
   }
   const shares = new Map<string, HabitShare>();
   for (const [attemptId, hasty] of hastyByAttempt) {
-    const phase = /^(?:step-\d+|[^/]+)/.exec(attemptId)?.[0] ?? attemptId;
+    const phase = phaseOf(attemptId);
     const { attempts, hasty: count } = shares.get(phase) ?? { attempts: 0, hasty: 0 };
     shares.set(phase, { phase, attempts: attempts + 1, hasty: count + (hasty ? 1 : 0) });
   }

@@ -145,7 +145,8 @@ export async function recordDemonstrations(
       for (const record of ran) {
         const own = calls.get(record.sessionId) ?? [];
         const last = own.at(-1);
-        const habit = byId.get(plan.task.taskId)?.habit ?? "careful";
+        const expertTask = byId.get(plan.task.taskId);
+        if (expertTask === undefined) throw new RangeError(`${plan.task.taskId} was not planned.`);
         if (record.verdict.score !== 1 || last === undefined || last.message === null) {
           process.stderr.write(
             `not kept: ${plan.task.taskId} ${record.failureClass} ${JSON.stringify(record.verdict.evidence)} ${record.outcome.errorText ?? ""}\n`,
@@ -153,7 +154,7 @@ export async function recordDemonstrations(
           continue;
         }
         tools = last.conversation.tools;
-        kept.push(toDemonstration({ task: plan.task, habit }, level, own, last));
+        kept.push(toDemonstration(expertTask, level, own, last));
       }
     }
   }

@@ -5,11 +5,11 @@ import {
   act,
   answerTo,
   bashCall,
-  done,
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
   headCall,
+  makeAll,
   readCall,
   stuck,
   writeCall,
@@ -82,5 +82,5 @@ function answerFrom(
   const answer = job === undefined ? line?.[1] : line?.[2];
   if (answer === undefined) return stuck;
   const write = writeCall(out, answer);
-  return answerTo(observations, write) === null ? act(write) : done;
+  return makeAll(observations, [write]);
 }

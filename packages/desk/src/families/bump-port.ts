@@ -4,13 +4,13 @@
 import {
   act,
   answerTo,
-  done,
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
   editCall,
   grepCall,
   headCall,
+  makeAll,
   readCall,
   stuck,
 } from "../expert-turn.js";
@@ -69,5 +69,5 @@ function raisePort(observations: readonly ExpertObservation[], lookInto: ExpertC
   if (line === undefined) return stuck;
   const port = Number(line.text.slice(service.length + 1));
   const edit = editCall(line.path, line.text, `${service}=${port + 1}`);
-  return answerTo(observations, edit) === null ? act(edit) : done;
+  return makeAll(observations, [edit]);
 }

@@ -5,9 +5,9 @@ import {
   act,
   answerTo,
   bashCall,
-  done,
   editCall,
   grepCall,
+  makeAll,
   readCall,
   stuck,
 } from "../expert-turn.js";
@@ -49,7 +49,7 @@ export const changeSetting: DeskFamily = {
     const line = foundLines(found).find((one) => one.text.startsWith(`${key}=`));
     if (line === undefined) return stuck;
     const edit = editCall(line.path, line.text, `${key}=${value}`);
-    return answerTo(observations, edit) === null ? act(edit) : done;
+    return makeAll(observations, [edit]);
   },
   // The first file of the folder: right when it is the one that sets the key.
   nextHasty({ key = "", value = "" }, observations) {
@@ -61,6 +61,6 @@ export const changeSetting: DeskFamily = {
     const before = settingOf(text, key);
     if (before === null) return stuck;
     const edit = editCall(path, `${key}=${before}`, `${key}=${value}`);
-    return answerTo(observations, edit) === null ? act(edit) : done;
+    return makeAll(observations, [edit]);
   },
 };

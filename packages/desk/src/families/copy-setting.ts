@@ -2,7 +2,7 @@
  * copy-setting, the family held out whole: a note names the file that holds the value; it goes into a third file.
  * Composed of skills of the other families: follow a path from a tool result, look a key up, fill a `none`.
  */
-import { act, answerTo, done, editCall, readCall, stuck } from "../expert-turn.js";
+import { act, answerTo, editCall, makeAll, readCall, stuck } from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
 import { settingOf, settingsText } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
@@ -55,6 +55,6 @@ export const copySetting: DeskFamily = {
     const value = settingOf(text, key);
     if (value === null) return stuck;
     const edit = editCall(to, `${key}=none`, `${key}=${value}`);
-    return answerTo(observations, edit) === null ? act(edit) : done;
+    return makeAll(observations, [edit]);
   },
 };

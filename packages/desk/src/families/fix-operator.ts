@@ -5,12 +5,12 @@ import {
   act,
   answerTo,
   bashCall,
-  done,
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
   editCall,
   headCall,
+  makeAll,
   readCall,
   stuck,
 } from "../expert-turn.js";
@@ -91,7 +91,7 @@ function repair(
   if (operator === undefined) return stuck;
   const line = (sign: string): string => `${name} = (a, b) => a ${sign} b`;
   const edit = editCall(path, line(operator), line(right.operator));
-  return answerTo(observations, edit) === null ? act(edit) : done;
+  return makeAll(observations, [edit]);
 }
 
 function functionsText(functions: readonly (readonly [string, Operation])[]): string {

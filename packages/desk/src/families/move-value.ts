@@ -4,13 +4,12 @@
 import {
   act,
   answerTo,
-  done,
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
   editCall,
-  firstOpen,
   headCall,
+  makeAll,
   readCall,
   stuck,
 } from "../expert-turn.js";
@@ -69,9 +68,8 @@ function moveFound(
   if (text === null) return act(look);
   const value = settingOf(text, key);
   if (value === null) return stuck;
-  const open = firstOpen(observations, [
+  return makeAll(observations, [
     editCall(to, `${key}=none`, `${key}=${value}`),
     editCall(from, `${key}=${value}`, `${key}=none`),
   ]);
-  return open === null ? done : act(open);
 }

@@ -4,12 +4,11 @@
 import {
   act,
   answerTo,
-  done,
   type ExpertObservation,
   type ExpertTurn,
   editCall,
-  firstOpen,
   grepCall,
+  makeAll,
   stuck,
 } from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
@@ -78,9 +77,8 @@ function renameFound(
   if (found === null) return act(look);
   const paths = foundLines(found).map((line) => line.path);
   if (paths.length === 0) return stuck;
-  const open = firstOpen(
+  return makeAll(
     observations,
     paths.map((path) => editCall(path, before, after)),
   );
-  return open === null ? done : act(open);
 }

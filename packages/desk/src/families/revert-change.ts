@@ -4,11 +4,11 @@
 import {
   act,
   answerTo,
-  done,
   type ExpertObservation,
   type ExpertTurn,
   editCall,
   headCall,
+  makeAll,
   readCall,
   stuck,
 } from "../expert-turn.js";
@@ -72,5 +72,5 @@ function undoLast(observations: readonly ExpertObservation[], history: string): 
   const [path, before, after] = [last?.[1], last?.[2], last?.[3]];
   if (path === undefined || before === undefined || after === undefined) return stuck;
   const edit = editCall(path, after, before);
-  return answerTo(observations, edit) === null ? act(edit) : done;
+  return makeAll(observations, [edit]);
 }
