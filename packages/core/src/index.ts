@@ -69,7 +69,7 @@ export {
   pythonNumberText,
   uniqueEntries,
 } from "./json-text.js";
-export { createRandom, hashToSeed, type Random } from "./random.js";
+export { createRandom, hashToSeed, type Random, shuffled } from "./random.js";
 export type {
   ReadOnlyMount,
   Sandbox,

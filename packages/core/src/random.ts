@@ -62,3 +62,15 @@ export function createRandom(seed: number): Random {
   const next = (): number => bits() / 0x1_0000_0000;
   return { next, integer: (bound) => Math.floor(next() * bound) };
 }
+
+/** The items in an order of equal chance (Fisher-Yates); takes `items.length - 1` draws and leaves `items` as they are. */
+export function shuffled<T>(items: readonly T[], random: Random): T[] {
+  const order = [...items];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = random.integer(i + 1);
+    const moved = order[i] as T;
+    order[i] = order[j] as T;
+    order[j] = moved;
+  }
+  return order;
+}

@@ -32,6 +32,11 @@ export function bashCall(command: string): ExpertCall {
   return { name: "bash", argumentsText: `{"command": ${JSON.stringify(command)}}` };
 }
 
+/** `grep` for a word in one file. */
+export function grepFileCall(word: string, path: string): ExpertCall {
+  return bashCall(`grep -n '${word}' ${path}`);
+}
+
 /** `bash` for the first lines of a file. */
 export function headCall(lines: number, path: string): ExpertCall {
   return bashCall(`head -n ${lines} ${path}`);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { allSplits, someTasks } from "../test/text-checks.js";
 import { playDeskEpisode } from "./episode.js";
 import { createDeskExpert } from "./expert.js";
-import { editCall, headCall, readCall } from "./expert-turn.js";
+import { editCall, grepFileCall, headCall, readCall } from "./expert-turn.js";
 import { deskFamilies } from "./families.js";
 import { simulateDeskGrading } from "./simulate-grading.js";
 import { createDeskTasks } from "./tasks.js";
@@ -67,9 +67,10 @@ describe("the scripted expert", { timeout: 30_000 }, () => {
       "Move `lamp` to `conf/moss.ini`. Its value is in `conf/fern.ini`, which must say none afterwards.";
     const expert = createDeskExpert({ instruction });
     const look = expert.next([]).toolCalls[0];
-    expect(look).toEqual(readCall("conf/fern.ini"));
+    const search = grepFileCall("lamp", "conf/fern.ini");
+    expect(look).toEqual(search);
     for (const value of ["47", "river"]) {
-      const seen = [{ ...readCall("conf/fern.ini"), text: `moss=3\nlamp=${value}\n` }];
+      const seen = [{ ...search, text: `1:lampshade=3\n2:lamp=${value}\n` }];
       const edit = editCall("conf/moss.ini", "lamp=none", `lamp=${value}`);
       expect(expert.next(seen).toolCalls).toEqual([edit]);
     }
@@ -121,7 +122,7 @@ describe("the hasty habit", { timeout: 30_000 }, () => {
     }
   });
 
-  it("opens the first line where the careful habit reads", () => {
+  it("opens the first entry where the careful habit reads all", () => {
     const instruction = "Undo the last change in `HISTORY`.";
     const look = createDeskExpert({ instruction }, "hasty").next([]).toolCalls[0];
     expect(look).toEqual(headCall(3, "HISTORY"));

@@ -1,5 +1,5 @@
 /**
- * The handful of shell commands that the suite's expert and tests use: `ls`, `cat`, `head -n`, `grep -rn`, `node check.js`.
+ * The handful of shell commands that the suite's expert and tests use: `ls`, `cat`, `head -n`, `grep -n`, `grep -rn`, `node check.js`.
  */
 
 type Files = Readonly<Record<string, string>>;
@@ -23,6 +23,10 @@ export function simulateBash(files: Files, command: string): SimulatedOutput {
   const grep = /^grep -rn '?([^'\s|]+)'? (\S+?)( \| sort)?$/.exec(command);
   if (grep?.[1] !== undefined && grep[2] !== undefined) {
     return grepFolder(files, grep[1], grep[2], grep[3] !== undefined);
+  }
+  const grepOne = /^grep -n '?([^'\s|]+)'? (\S+)$/.exec(command);
+  if (grepOne?.[1] !== undefined && grepOne[2] !== undefined) {
+    return grepFile(files, grepOne[1], grepOne[2]);
   }
   if (command === "node check.js" && files["check.js"] !== undefined) {
     return runCheck(files, files["check.js"]);
@@ -77,15 +81,32 @@ function headOfFile(files: Files, count: number, path: string): SimulatedOutput 
   return output((text.match(/[^\n]*\n|[^\n]+$/g) ?? []).slice(0, count).join(""), 0);
 }
 
+/** The numbered lines of a file that hold a word: `3:text`. */
+function numberedLines(text: string, word: string): string[] {
+  return text
+    .split("\n")
+    .map((line, index) => ({ line, number: index + 1 }))
+    .filter(({ line }) => line.includes(word))
+    .map(({ line, number }) => `${number}:${line}\n`);
+}
+
+function grepFile(files: Files, word: string, path: string): SimulatedOutput {
+  const name = path.replace(/^\.\//, "").replace(/\/$/, "");
+  const text = files[name];
+  if (text === undefined) {
+    return under(files, name).length === 0
+      ? output(`grep: ${path}: No such file or directory\n`, 2)
+      : output(`grep: ${path}: Is a directory\n`, 2);
+  }
+  const lines = numberedLines(text, word);
+  return output(lines.join(""), lines.length > 0 ? 0 : 1);
+}
+
 // Unsorted grep follows readdir order, which no imitation can know; here it is sorted too.
 function grepFolder(files: Files, word: string, folder: string, sorted: boolean): SimulatedOutput {
   const prefix = folder === "." ? "./" : "";
   const lines = under(files, folder).flatMap((path) =>
-    (files[path] ?? "")
-      .split("\n")
-      .map((line, index) => ({ line, number: index + 1 }))
-      .filter(({ line }) => line.includes(word))
-      .map(({ line, number }) => `${prefix}${path}:${number}:${line}\n`),
+    numberedLines(files[path] ?? "", word).map((line) => `${prefix}${path}:${line}`),
   );
   return output(lines.join(""), sorted || lines.length > 0 ? 0 : 1);
 }

@@ -30,6 +30,13 @@ describe("simulateDeskTool", () => {
     expect(text(bashCall("grep -rn 'lamp' conf | sort"))).toBe(
       "conf/apple.ini:2:lamp=none\nconf/river.ini:1:lamp=47\n",
     );
+    expect(text(bashCall("grep -n 'lamp' conf/apple.ini"))).toBe("2:lamp=none\n");
+    expect(text(bashCall("grep -n 'zap' conf/apple.ini"))).toBe(
+      "(no output)\n\nCommand exited with code 1",
+    );
+    expect(text(bashCall("grep -n 'lamp' conf/zap.ini"))).toBe(
+      "grep: conf/zap.ini: No such file or directory\n\n\nCommand exited with code 2",
+    );
     expect(text(bashCall("grep -rn 'zap' conf | sort"))).toBe("(no output)");
     expect(text(bashCall("grep -rn 'zap' ."))).toBe("(no output)\n\nCommand exited with code 1");
     expect(text(bashCall("cat conf/zap.ini"))).toBe(

@@ -13,6 +13,11 @@ export function settingOf(text: string, key: string): string | null {
   return line === undefined ? null : line.slice(key.length + 1);
 }
 
+/** A `grep -n` answer without the line numbers; text that has none stays as it is. */
+export function withoutLineNumbers(text: string): string {
+  return text.replace(/^\d+:/gm, "");
+}
+
 /** One line that `grep -rn` found. */
 export interface FoundLine {
   readonly path: string;

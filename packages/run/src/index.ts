@@ -14,7 +14,7 @@ export {
   type RunUsage,
   readRunUsage,
 } from "./run-usage.js";
-export { buildStepBatches, type StepBatches, shuffleRewards } from "./step-batches.js";
+export { buildStepBatches, type StepBatches } from "./step-batches.js";
 export { phaseOf, planStep, stepLabel, tasksOfStep } from "./step-plan.js";
 export { type StepReport, type StepSeconds, toStepReport } from "./step-report.js";
 export {

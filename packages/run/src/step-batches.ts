@@ -7,6 +7,7 @@ import {
   type FidelityReport,
   hashToSeed,
   type Store,
+  shuffled,
   type TrainingBatch,
 } from "@gimbal-rl/core";
 import { buildTrainingBatches } from "@gimbal-rl/graph";
@@ -29,22 +30,6 @@ export interface StepBatches {
   readonly trainedTokens: number;
 }
 
-/** Permutes the rewards of a group among its attempts: same rewards, no relation to what was done. */
-export function shuffleRewards(
-  rewards: readonly (number | null)[],
-  seed: number,
-): (number | null)[] {
-  const random = createRandom(seed);
-  const shuffled = [...rewards];
-  for (let i = shuffled.length - 1; i > 0; i -= 1) {
-    const j = random.integer(i + 1);
-    const moved = shuffled[i] as number | null;
-    shuffled[i] = shuffled[j] as number | null;
-    shuffled[j] = moved;
-  }
-  return shuffled;
-}
-
 /**
  * Builds the batches of a step from what is stored.
  * @param after - Sequence of the step's plan in the log: its calls came later, so older ones are not read.
@@ -58,9 +43,10 @@ export async function buildStepBatches(
   const { fidelity, groups } = await buildGroups(collected, store, after);
   const weighted = groups.map((group) => {
     const scores = group.members.map((member) => member.verdict.score);
+    // The control: the same rewards within the group, without relation to what was done.
     const rewards =
       config.control === "shuffled-rewards"
-        ? shuffleRewards(scores, hashToSeed("shuffle", config.seed, group.groupId))
+        ? shuffled(scores, createRandom(hashToSeed("shuffle", config.seed, group.groupId)))
         : scores;
     return { group, advantages: groupAdvantages(rewards) };
   });

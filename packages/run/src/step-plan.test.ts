@@ -20,6 +20,17 @@ function tasksNamed(count: number): Task[] {
   }));
 }
 
+/** Families of unequal size, in blocks, as a suite hands them out. */
+function tasksOfFamilies(sizes: Readonly<Record<string, number>>): Task[] {
+  return Object.entries(sizes).flatMap(([family, count]) =>
+    tasksNamed(count).map((task, i) => ({
+      ...task,
+      family,
+      taskId: asId<TaskId>(`${family}/${i}`),
+    })),
+  );
+}
+
 function configOf(change: Partial<RunConfig>): RunConfig {
   return { ...defaultRunConfig, seed: 1, facts: {}, ...change };
 }
@@ -35,6 +46,20 @@ describe("tasksOfStep", () => {
     expect([...ids.slice(0, 10)].sort()).toEqual(tasks.map(({ taskId }) => taskId).sort());
     expect([...ids.slice(10)].sort()).toEqual(tasks.map(({ taskId }) => taskId).sort());
     expect(ids.slice(0, 10)).not.toEqual(ids.slice(10));
+  });
+
+  it("holds every family in its proportion, give or take one, in every step of every seed", () => {
+    const mixed = tasksOfFamilies({ a: 12, b: 24, c: 36 });
+    for (let seed = 1; seed <= 40; seed += 1) {
+      const config = configOf({ groupsPerStep: 6, seed });
+      for (let step = 1; step <= 12; step += 1) {
+        const families = tasksOfStep(mixed, config, step).map(({ family }) => family);
+        const countOf = (family: string) => families.filter((one) => one === family).length;
+        expect(Math.abs(countOf("a") - 1)).toBeLessThanOrEqual(1);
+        expect(Math.abs(countOf("b") - 2)).toBeLessThanOrEqual(1);
+        expect(Math.abs(countOf("c") - 3)).toBeLessThanOrEqual(1);
+      }
+    }
   });
 
   it("depends on seed and step alone", () => {

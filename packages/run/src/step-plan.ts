@@ -1,7 +1,7 @@
 /**
  * Which tasks a step tries: a pure function of (seed, step), so a resumed run tries what the uninterrupted one would.
  */
-import { createRandom, hashToSeed, type PolicyVersion, type Task } from "@gimbal-rl/core";
+import { createRandom, hashToSeed, type PolicyVersion, shuffled, type Task } from "@gimbal-rl/core";
 import { type PlannedGroup, planGroup } from "@gimbal-rl/rollout";
 import type { RunConfig } from "./run-config.js";
 
@@ -17,31 +17,43 @@ export function phaseOf(attemptId: string): string {
   return /^step-\d+/.exec(label)?.[0] ?? label;
 }
 
-/** Tasks of a step: consecutive pieces of seeded permutations, one permutation per pass over the tasks. */
+/**
+ * Tasks of a step: consecutive pieces of seeded orders, one order per pass over the tasks. An order spreads every family
+ * evenly, so each step holds the families in their proportions: a gradient of few groups then follows what all tasks
+ * share, not which family happened to be drawn (stratified sampling).
+ */
 export function tasksOfStep(
   tasks: readonly Task[],
   config: Pick<RunConfig, "seed" | "groupsPerStep">,
   step: number,
 ): Task[] {
   const first = (step - 1) * config.groupsPerStep;
+  const orders = new Map<number, Task[]>();
   return Array.from({ length: config.groupsPerStep }, (_, i) => {
     const position = first + i;
     const pass = Math.floor(position / tasks.length);
-    const order = permutation(tasks.length, hashToSeed("step-tasks", config.seed, pass));
-    return tasks[order[position % tasks.length] ?? 0] as Task;
+    const order =
+      orders.get(pass) ?? spreadOrder(tasks, hashToSeed("step-tasks", config.seed, pass));
+    orders.set(pass, order);
+    return order[position % tasks.length] as Task;
   });
 }
 
-function permutation(length: number, seed: number): number[] {
+/** Shuffles each family and gives its n members the places (k + offset) / n in [0, 1), with one offset per family. */
+function spreadOrder(tasks: readonly Task[], seed: number): Task[] {
   const random = createRandom(seed);
-  const order = Array.from({ length }, (_, index) => index);
-  for (let i = length - 1; i > 0; i -= 1) {
-    const j = random.integer(i + 1);
-    const moved = order[i] as number;
-    order[i] = order[j] as number;
-    order[j] = moved;
+  const families = new Map<string, Task[]>();
+  for (const task of tasks) {
+    families.set(task.family, [...(families.get(task.family) ?? []), task]);
   }
-  return order;
+  const placed = [...families.values()].flatMap((members) => {
+    const offset = random.next();
+    return shuffled(members, random).map((task, k) => ({
+      task,
+      place: (k + offset) / members.length,
+    }));
+  });
+  return placed.sort((a, b) => a.place - b.place).map(({ task }) => task);
 }
 
 /** The groups of a step. */

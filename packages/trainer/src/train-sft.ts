@@ -10,6 +10,7 @@ import {
   createRandom,
   GimbalError,
   hashToSeed,
+  shuffled,
   systemClock,
   type TrainingBatch,
   type Trajectory,
@@ -123,12 +124,8 @@ export function examplesOfStep(
 ): readonly number[] {
   const stepsPerEpoch = Math.ceil(count / perStep);
   const epoch = Math.floor((step - 1) / stepsPerEpoch);
-  const random = createRandom(hashToSeed("sft-order", seed, epoch));
-  const order = Array.from({ length: count }, (_, index) => index);
-  for (let i = count - 1; i > 0; i -= 1) {
-    const j = random.integer(i + 1);
-    [order[i], order[j]] = [order[j], order[i]];
-  }
+  const indices = Array.from({ length: count }, (_, index) => index);
+  const order = shuffled(indices, createRandom(hashToSeed("sft-order", seed, epoch)));
   const start = ((step - 1) % stepsPerEpoch) * perStep;
   return order.slice(start, start + perStep);
 }

@@ -3,10 +3,10 @@
  * apart from everything the demo trains or evaluates on.
  */
 import type { Task } from "@gimbal-rl/core";
-import { createDeskTasks } from "@gimbal-rl/desk";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import { expect, test } from "vitest";
 import { readDemonstrations } from "./demonstration-file.js";
+import { type DemonstrationSet, demonstrationSets, expertTasks } from "./demonstration-sets.js";
 import { demonstrationsDir, modelDir } from "./paths.js";
 
 const [tiny, pivot, renderer] = await Promise.all([
@@ -27,20 +27,19 @@ test("the ids belong to the bundled tokenizer and template, and to one Pi", () =
   }
 });
 
-test("no task is in both sets, by id or by content, and none is there twice", () => {
-  const ids = sets.flatMap(({ demonstrations }) => demonstrations.map(({ taskId }) => taskId));
-  expect(new Set(ids).size).toBe(ids.length);
-  const contents = sets.flatMap(({ demonstrations, header }) => {
-    const split = header.split === "pivot" ? "pivot" : "demonstration";
-    const known = new Set(demonstrations.map(({ taskId }) => taskId));
-    const drawn = createDeskTasks({ split, seed: header.seed, count: demonstrations.length + 64 });
-    const own = drawn.filter(({ taskId }) => known.has(taskId));
-    // Every recorded task is one that its header's seed draws.
-    expect(own).toHaveLength(demonstrations.length);
-    return own.map(contentOf);
-  });
+test("the sets hold the runs that they are defined by, and share no task, by id or by content", () => {
+  const contents: string[] = [];
+  for (const [i, { demonstrations, header }] of sets.entries()) {
+    const set = demonstrationSets[i] as DemonstrationSet;
+    expect(header).toMatchObject({ split: set.split, seed: set.seed });
+    const drawn = expertTasks(set);
+    expect(demonstrations.map(({ habit, taskId }) => `${habit} ${taskId}`).sort()).toEqual(
+      drawn.map(({ habit, task }) => `${habit} ${task.taskId}`).sort(),
+    );
+    contents.push(...drawn.map(({ task }) => contentOf(task)));
+  }
   expect(new Set(contents).size).toBe(contents.length);
-});
+}, 60_000);
 
 test("every trajectory is whole: one branch, coverage 1, its own ids as many as its log-probabilities", () => {
   for (const { demonstrations } of sets) {

@@ -15,17 +15,12 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
     const { vocabularySize } = await buildTokenizer();
     process.stderr.write(`tokenizer: ${vocabularySize} tokens\n`);
   },
-  record: async ([careful = "1358", hasty = "2520", pivot = "112"]) => {
+  record: async () => {
     const { recordDemonstrations } = await import("./record.js");
-    const sets = [
-      { name: "tiny", split: "demonstration", careful: Number(careful), hasty: Number(hasty) },
-      { name: "pivot", split: "pivot", careful: Number(pivot), hasty: 0 },
-    ] as const;
-    for (const set of sets) {
-      if (set.careful + set.hasty === 0) continue;
+    const { demonstrationSets } = await import("./demonstration-sets.js");
+    for (const set of demonstrationSets) {
       const { kept } = await recordDemonstrations({
         ...set,
-        seed: 1,
         concurrency: 3,
         onProgress: (done, total) => {
           if (done % 20 === 0 || done === total)

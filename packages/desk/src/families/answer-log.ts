@@ -8,13 +8,14 @@ import {
   type ExpertCall,
   type ExpertObservation,
   type ExpertTurn,
+  grepFileCall,
   headCall,
   makeAll,
-  readCall,
   stuck,
   writeCall,
 } from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
+import { withoutLineNumbers } from "../text-lines.js";
 import { freshPath } from "./settings.js";
 
 /** Answer a question from a log into a file. */
@@ -58,7 +59,8 @@ export const answerLog: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next: (fields, observations) => answerFrom(fields, observations, readCall),
+  next: (fields, observations) =>
+    answerFrom(fields, observations, (log) => grepFileCall(fields.job ?? "failed", log)),
   // The first line alone: right when it has the answer.
   nextHasty: (fields, observations) => answerFrom(fields, observations, (log) => headCall(1, log)),
 };
@@ -75,7 +77,7 @@ function answerFrom(
   const look = lookInto(`logs/${name}`);
   const text = answerTo(observations, look);
   if (text === null) return act(look);
-  const line = text
+  const line = withoutLineNumbers(text)
     .split("\n")
     .map((one) => one.split(":"))
     .find((one) => (job === undefined ? one[0] === "failed" : one[1] === job));

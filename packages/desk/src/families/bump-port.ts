@@ -9,13 +9,13 @@ import {
   type ExpertTurn,
   editCall,
   grepCall,
+  grepFileCall,
   headCall,
   makeAll,
-  readCall,
   stuck,
 } from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
-import { foundLines, settingsText } from "../text-lines.js";
+import { foundLines, settingsText, withoutLineNumbers } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
 
 /** Raise the port that the error log names. */
@@ -52,7 +52,7 @@ export const bumpPort: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next: ({ log = "" }, observations) => raisePort(observations, readCall(log)),
+  next: ({ log = "" }, observations) => raisePort(observations, grepFileCall("port", log)),
   // The first line alone: right when it is the one that complains.
   nextHasty: ({ log = "" }, observations) => raisePort(observations, headCall(1, log)),
 };
@@ -60,7 +60,7 @@ export const bumpPort: DeskFamily = {
 function raisePort(observations: readonly ExpertObservation[], lookInto: ExpertCall): ExpertTurn {
   const text = answerTo(observations, lookInto);
   if (text === null) return act(lookInto);
-  const service = /^(\w+): port is taken$/m.exec(text)?.[1];
+  const service = /^(\w+): port is taken$/m.exec(withoutLineNumbers(text))?.[1];
   if (service === undefined) return stuck;
   const look = grepCall(service, "conf");
   const found = answerTo(observations, look);

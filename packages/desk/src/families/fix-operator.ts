@@ -9,13 +9,14 @@ import {
   type ExpertObservation,
   type ExpertTurn,
   editCall,
+  grepFileCall,
   headCall,
   makeAll,
-  readCall,
   stuck,
 } from "../expert-turn.js";
 import { type HiddenCase, hiddenTestText } from "../hidden-cases.js";
 import type { DeskFamily } from "../member.js";
+import { withoutLineNumbers } from "../text-lines.js";
 
 const operations = [
   { word: "sum", operator: "+", of: (a: number, b: number) => a + b },
@@ -69,14 +70,14 @@ export const fixOperator: DeskFamily = {
       gradingFiles: { "hidden/operators.test.js": hiddenTestText(path, casesOf(repaired)) },
     };
   },
-  next: (_, observations) => repair(observations, readCall),
+  next: (_, observations) => repair(observations, (path, name) => grepFileCall(name, path)),
   // The first line alone: right when it is the function that fails.
   nextHasty: (_, observations) => repair(observations, (path) => headCall(1, path)),
 };
 
 function repair(
   observations: readonly ExpertObservation[],
-  lookInto: (path: string) => ExpertCall,
+  lookInto: (path: string, name: string) => ExpertCall,
 ): ExpertTurn {
   const check = bashCall("node check.js");
   const said = answerTo(observations, check);
@@ -85,9 +86,11 @@ function repair(
   const [path, name, word] = [named?.[1], named?.[2], named?.[3]];
   const right = operations.find((one) => one.word === word);
   if (path === undefined || name === undefined || right === undefined) return stuck;
-  const text = answerTo(observations, lookInto(path));
-  if (text === null) return act(lookInto(path));
-  const operator = new RegExp(`^exports\\.${name} = \\(a, b\\) => a (.) b;$`, "m").exec(text)?.[1];
+  const look = lookInto(path, name);
+  const text = answerTo(observations, look);
+  if (text === null) return act(look);
+  const pattern = new RegExp(`^exports\\.${name} = \\(a, b\\) => a (.) b;$`, "m");
+  const operator = pattern.exec(withoutLineNumbers(text))?.[1];
   if (operator === undefined) return stuck;
   const line = (sign: string): string => `${name} = (a, b) => a ${sign} b`;
   const edit = editCall(path, line(operator), line(right.operator));

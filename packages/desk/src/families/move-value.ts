@@ -8,13 +8,13 @@ import {
   type ExpertObservation,
   type ExpertTurn,
   editCall,
+  grepFileCall,
   headCall,
   makeAll,
-  readCall,
   stuck,
 } from "../expert-turn.js";
 import type { DeskFamily } from "../member.js";
-import { settingOf, settingsText } from "../text-lines.js";
+import { settingOf, settingsText, withoutLineNumbers } from "../text-lines.js";
 import { freshPath, otherSettings, replaceValue, settingsWith } from "./settings.js";
 
 /** Move a value between two settings files. */
@@ -53,7 +53,8 @@ export const moveValue: DeskFamily = {
       gradingFiles: {},
     };
   },
-  next: (fields, observations) => moveFound(fields, observations, readCall(fields.from ?? "")),
+  next: (fields, observations) =>
+    moveFound(fields, observations, grepFileCall(fields.key ?? "", fields.from ?? "")),
   // The first line alone: right when it sets the key.
   nextHasty: (fields, observations) =>
     moveFound(fields, observations, headCall(1, fields.from ?? "")),
@@ -66,7 +67,7 @@ function moveFound(
 ): ExpertTurn {
   const text = answerTo(observations, look);
   if (text === null) return act(look);
-  const value = settingOf(text, key);
+  const value = settingOf(withoutLineNumbers(text), key);
   if (value === null) return stuck;
   return makeAll(observations, [
     editCall(to, `${key}=none`, `${key}=${value}`),
