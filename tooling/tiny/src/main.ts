@@ -5,6 +5,7 @@
  *   record      the expert through the real Pi and the gateway -> fixtures/demonstrations
  *   warm-up     copy text -> .gimbal/tiny/warm-up
  *   train       SFT on the demonstrations -> .gimbal/tiny/sft
+ *   score       pass@1 of one checkpoint in the real harness: `score <step> [tasks]`
  *   habits      how often the attempts of a stored run took a short cut: `habits <run folder>`
  *   select      evaluate checkpoints in the real harness, write the chosen one to packages/gimbal-tiny/model
  */
@@ -66,6 +67,10 @@ const stages: Readonly<Record<string, (args: readonly string[]) => Promise<void>
 const skippedByDefault = ["score", "habits"];
 
 const [stage, ...args] = process.argv.slice(2);
+if (stage !== undefined && stages[stage] === undefined) {
+  process.stderr.write(`Unknown stage "${stage}"; expected ${Object.keys(stages).join(", ")}.\n`);
+  process.exit(2);
+}
 for (const [name, run] of Object.entries(stages)) {
   if (stage === undefined ? !skippedByDefault.includes(name) : stage === name) await run(args);
 }
