@@ -7,39 +7,45 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import OpenAI from "openai";
 
-/** Each tool: what it does, its text parameters, and the doing. */
+const text = { type: "string" };
+const object = (properties) => ({ type: "object", required: Object.keys(properties), properties });
+const edits = { type: "array", items: object({ oldText: text, newText: text }) };
+/** Each tool: what it does, its parameters, and the doing. */
 const toolbox = {
-  read: ["Read a text file.", ["path"], ({ path }) => readFileSync(path, "utf8")],
-  bash: ["Run a bash command and get its output.", ["command"], runBash],
-  edit: ["Replace a text that occurs once.", ["path", "oldText", "newText"], editFile],
-  write: ["Write a file.", ["path", "content"], ({ path, content }) => save(path, content)],
+  read: ["Read a text file.", { path: text }, ({ path }) => readFileSync(path, "utf8")],
+  bash: ["Run a bash command and get its output.", { command: text }, runBash],
+  edit: ["Replace texts that each occur once.", { path: text, edits }, editFile],
+  write: ["Write a file.", { path: text, content: text }, (file) => save(file.path, file.content)],
 };
-function save(path, text) {
-  writeFileSync(path, text);
+function save(path, content) {
+  writeFileSync(path, content);
   return `Wrote ${path}.`;
 }
-function editFile({ path, oldText, newText }) {
-  const parts = readFileSync(path, "utf8").split(oldText);
-  if (parts.length !== 2) throw new Error(`oldText occurs ${parts.length - 1} times in ${path}.`);
-  return save(path, parts.join(newText));
+function editFile({ path, edits }) {
+  let content = readFileSync(path, "utf8");
+  for (const { oldText, newText } of edits) {
+    const parts = content.split(oldText);
+    if (parts.length !== 2) throw new Error(`oldText occurs ${parts.length - 1} times in ${path}.`);
+    content = parts.join(newText);
+  }
+  return save(path, content);
 }
 function runBash({ command }) {
   const options = { encoding: "utf8", timeout: 20_000 };
   const { status, stdout, stderr } = spawnSync("bash", ["-c", command], options);
   return `${stdout}${stderr}${status === 0 ? "" : `\nexit code ${status}`}`;
 }
-function answer({ name, arguments: text }) {
+function answer({ name, arguments: json }) {
   try {
-    return toolbox[name][2](JSON.parse(text)).slice(0, 8000);
+    if (!Object.hasOwn(toolbox, name)) throw new Error(`There is no tool ${name}.`);
+    return toolbox[name][2](JSON.parse(json)).slice(0, 8000);
   } catch (error) {
     return `Error: ${error.message}`;
   }
 }
 
-const tools = Object.entries(toolbox).map(([name, [description, required]]) => {
-  const properties = Object.fromEntries(required.map((field) => [field, { type: "string" }]));
-  const parameters = { type: "object", required, properties };
-  return { type: "function", function: { name, description, parameters } };
+const tools = Object.entries(toolbox).map(([name, [description, properties]]) => {
+  return { type: "function", function: { name, description, parameters: object(properties) } };
 });
 const messages = [
   { role: "system", content: "You are a coding agent in a small repository. Look before you act." },
