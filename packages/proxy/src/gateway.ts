@@ -213,7 +213,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   serveRequests(dataServer, answering, createDataHandler(core, dataGuard));
-  serveRequests(controlServer, answering, createControlHandler(gateway, controlToken));
+  serveRequests(
+    controlServer,
+    answering,
+    createControlHandler(gateway, controlToken, controlGuard),
+  );
   return open(gateway, options, host, { dataServer, controlServer });
 }
 

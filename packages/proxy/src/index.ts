@@ -2,6 +2,7 @@ export { createGateway, type Gateway } from "./gateway.js";
 export { listenOnPort } from "./listen.js";
 export { defaultLimits, type GatewayLimits, type GatewayOptions } from "./options.js";
 export { type BodyBudget, bodyText, readBody } from "./read-body.js";
+export { requestUrl } from "./request-url.js";
 export type {
   LimitHit,
   SessionGrant,

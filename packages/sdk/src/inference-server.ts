@@ -8,7 +8,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Engine, GimbalError, systemClock } from "@gimbal-rl/core";
 import { type DialectResponse, openAiChat } from "@gimbal-rl/dialects";
-import { bodyText, listenOnPort, readBody } from "@gimbal-rl/proxy";
+import { bodyText, listenOnPort, readBody, requestUrl } from "@gimbal-rl/proxy";
 import type { Renderer } from "@gimbal-rl/renderers";
 import { answerChat } from "./inference-chat.js";
 import { answerCompletion } from "./inference-completions.js";
@@ -146,7 +146,7 @@ function createRoutes(
     await answer(context, bodyText(body), response, signal);
   };
   return async (request, response, signal) => {
-    const { pathname } = new URL(request.url ?? "/", "http://server");
+    const { pathname } = requestUrl(request);
     const target = `${request.method} ${pathname.replace(/\/+$/, "")}`;
     if (target === "GET /health" || target === "GET /healthz") {
       sendHealth(response, options.failure?.() ?? null);
@@ -154,7 +154,7 @@ function createRoutes(
     }
     if (!isAllowed(request)) {
       throw new GimbalError(
-        "session-unknown",
+        "unauthorized",
         "Wrong or missing API key (Authorization: Bearer ...).",
       );
     }

@@ -1,4 +1,5 @@
 /** The inference server over real HTTP, with the official openai SDK, a scripted engine and the real renderer. */
+import { request } from "node:http";
 import { GimbalError } from "@gimbal-rl/core";
 import { loadRenderer } from "@gimbal-rl/renderers";
 import {
@@ -382,6 +383,20 @@ describe("the server", () => {
     const client = new OpenAI({ baseURL: `${bench.server.url}/v1`, apiKey: "secret" });
     const answer = await client.chat.completions.create({ model: "m", messages });
     expect(answer.choices[0]?.message.content).toBe("ok");
+  });
+
+  test("a target that is no URL is a 400, as on the control port", async () => {
+    await using bench = await start(() => ({ text: "ok" }));
+    const { port } = new URL(bench.server.url);
+    const status = await new Promise((resolve, reject) => {
+      request({ port, host: "127.0.0.1", path: "//" }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on("error", reject)
+        .end();
+    });
+    expect(status).toBe(400);
   });
 
   test("unknown paths, broken JSON, large bodies and too many requests are errors of the API's shape", async () => {

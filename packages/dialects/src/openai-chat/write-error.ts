@@ -8,6 +8,7 @@ const wireCodes: ReadonlyMap<string, string> = new Map([
   ["budget-exhausted", "insufficient_quota"],
   ["context-length-exceeded", "context_length_exceeded"],
   ["session-unknown", "invalid_api_key"],
+  ["unauthorized", "invalid_api_key"],
 ]);
 
 function wireType(error: DialectError): string {
