@@ -10,6 +10,7 @@ export type {
   SessionLimit,
   SessionSpec,
 } from "./session-spec.js";
+export { type StopOptions, untilStopped } from "./until-stopped.js";
 export {
   defaultVolatileRules,
   type Stabilised,
