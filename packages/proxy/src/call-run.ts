@@ -15,7 +15,12 @@ import {
   GimbalError,
   type TurnEvent,
 } from "@gimbal-rl/core";
-import type { Dialect, StreamWriter, WriterOptions } from "@gimbal-rl/dialects";
+import {
+  createCompleteTurn,
+  type Dialect,
+  type StreamWriter,
+  type WriterOptions,
+} from "@gimbal-rl/dialects";
 import type { OutputParser, ParsedTurn } from "@gimbal-rl/renderers";
 import { buildCapturedCall, SampledTokens } from "./call-record.js";
 import type { GatewayCore } from "./gateway-core.js";
@@ -344,15 +349,7 @@ export class CallRun {
       this.output.write(this.#writer.end(finishReason, usage));
     } else {
       const answer = dialect.writeTurn(
-        {
-          text: message.parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
-          reasoning: message.parts
-            .map((part) => (part.type === "reasoning" ? part.text : ""))
-            .join(""),
-          toolCalls: message.parts.filter((part) => part.type === "tool-call"),
-          finishReason,
-          usage,
-        },
+        createCompleteTurn(message, finishReason, usage),
         this.#writerOptions,
       );
       if (this.output.head === null) {

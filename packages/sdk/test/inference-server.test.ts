@@ -170,6 +170,15 @@ describe("chat", () => {
     });
   });
 
+  test("a top_p of 0 is the most likely id alone, in chat and in completions", async () => {
+    await using bench = await start(() => ({ text: "ok" }));
+    await bench.client.chat.completions.create({ model: "m", messages, top_p: 0 });
+    await bench.client.completions.create({ model: "m", prompt: "Hi", top_p: 0 });
+    expect(bench.engine.requests.map((asked) => asked.sampling)).toEqual(
+      Array(2).fill({ temperature: 1, topP: 1, topK: 1 }),
+    );
+  });
+
   test("seeds of repeated prompts differ, and are the same on the next server with that seed", async () => {
     const seeds: (number | undefined)[][] = [];
     for (const order of [
