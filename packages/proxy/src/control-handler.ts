@@ -9,7 +9,7 @@ import {
   type PolicyVersion,
   type SessionId,
 } from "@gimbal-rl/core";
-import { bearerToken, isSameSecret } from "./capability-key.js";
+import { carriesSecret } from "./capability-key.js";
 import type { ConnectionGuard } from "./connection-guard.js";
 import type { Gateway } from "./gateway.js";
 import { bodyText, readBody } from "./read-body.js";
@@ -81,7 +81,7 @@ export function createControlHandler(
 
 /** @throws {GimbalError} `unauthorized`. */
 function assertToken(request: IncomingMessage, token: string): void {
-  if (isSameSecret(bearerToken(request), token)) return;
+  if (carriesSecret(request, token)) return;
   throw new GimbalError(
     "unauthorized",
     "Wrong or missing control token (Authorization: Bearer ...).",

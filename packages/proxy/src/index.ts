@@ -1,3 +1,4 @@
+export { carriesSecret } from "./capability-key.js";
 export { createGateway, type Gateway } from "./gateway.js";
 export { listenOnPort } from "./listen.js";
 export { defaultLimits, type GatewayLimits, type GatewayOptions } from "./options.js";
