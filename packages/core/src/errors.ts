@@ -30,6 +30,7 @@ export type ErrorCode =
   | "store-unwritable"
   | "template-unsupported"
   | "timeout"
+  | "unauthorized"
   | "unavailable"
   | "upstream-status"
   | "verifier-failed";

@@ -1,3 +1,6 @@
+export { applySampling } from "./apply-sampling.js";
+export { createCompleteTurn } from "./complete-turn.js";
+export { countCharacters } from "./count-characters.js";
 export type {
   CompleteTurn,
   Dialect,
@@ -9,3 +12,4 @@ export type {
   WriterOptions,
 } from "./dialect.js";
 export { openAiChat } from "./openai-chat/openai-chat.js";
+export { writeOpenAiUsage } from "./openai-chat/write-usage.js";

@@ -38,6 +38,7 @@ describe("the admission gate", () => {
     await expect(call).rejects.toMatchObject({ code: "aborted" });
     stopPause.abort();
     await expect(pausing).rejects.toMatchObject({ code: "aborted" });
+    await expect(gate.pause(stopPause.signal)).rejects.toMatchObject({ code: "aborted" });
     const overtaken = gate.pause();
     gate.resume();
     await expect(overtaken).rejects.toMatchObject({ code: "aborted" });

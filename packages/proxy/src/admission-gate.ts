@@ -50,7 +50,8 @@ export class AdmissionGate {
 
   /**
    * Closes the gate; resolves when nothing samples any more.
-   * @throws {GimbalError} `aborted` when the signal fires, or somebody resumes, first.
+   * @throws {GimbalError} `aborted` when the signal fires, or somebody resumes, first. After the signal the gate stays
+   * closed.
    */
   async pause(signal?: AbortSignal): Promise<void> {
     this.#paused = true;
@@ -74,6 +75,10 @@ export class AdmissionGate {
           ),
         );
       };
+      if (signal?.aborted === true) {
+        stop();
+        return;
+      }
       this.#idle.add(done);
       this.#resumed.add(stop);
       signal?.addEventListener("abort", stop, { once: true });

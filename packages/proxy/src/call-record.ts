@@ -28,8 +28,10 @@ export class SampledTokens {
   readonly runs: { policyVersion: PolicyVersion; tokens: number }[] = [];
   cachedTokens = 0;
   firstAtMs: number | null = null;
-  /** An event's ids and log-probabilities differed in number, or the engine ignored the length limit. */
+  /** An event's ids and log-probabilities differed in number. */
   countsDiffer = false;
+  /** The engine sampled more than it was asked for; what came beyond is not kept. */
+  limitIgnored = false;
 
   add(
     ids: readonly number[],
@@ -80,7 +82,7 @@ function issuesOf({ tokens, message, malformed, finishReason }: CallResult): Cal
   if (tokens.logprobs.some((value) => !(value <= 0 && value > Number.NEGATIVE_INFINITY))) {
     issues.add("missing-logprobs");
   }
-  if (tokens.countsDiffer) issues.add("count-mismatch");
+  if (tokens.countsDiffer || tokens.limitIgnored) issues.add("count-mismatch");
   return [...issues].sort();
 }
 

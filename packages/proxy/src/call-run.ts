@@ -8,12 +8,19 @@ import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import {
   type AssistantMessage,
+  attributeError,
   type CallId,
+  type CapturedCall,
   type FinishReason,
   GimbalError,
   type TurnEvent,
 } from "@gimbal-rl/core";
-import type { Dialect, StreamWriter, WriterOptions } from "@gimbal-rl/dialects";
+import {
+  createCompleteTurn,
+  type Dialect,
+  type StreamWriter,
+  type WriterOptions,
+} from "@gimbal-rl/dialects";
 import type { OutputParser, ParsedTurn } from "@gimbal-rl/renderers";
 import { buildCapturedCall, SampledTokens } from "./call-record.js";
 import type { GatewayCore } from "./gateway-core.js";
@@ -21,10 +28,14 @@ import type { PreparedCall } from "./prepare-call.js";
 import { ReplayOutput } from "./replay-output.js";
 import { sendOutput } from "./send-output.js";
 import type { Session } from "./session.js";
+import { untilStopped } from "./until-stopped.js";
 import { toWireError } from "./wire-error.js";
 
 /** Without streaming a slow answer starts with blanks after this long, because clients give up on silent connections. */
 const plainHeadersMs = 30_000;
+
+/** An engine that was told to stop has this long to do so before it is left alone: a step of a large prompt on slow cores. */
+const stopWaitMs = 5000;
 
 /** Failures that are not the doing of whoever called. A foreign exception counts as the first. */
 const engineFaults: ReadonlySet<string> = new Set(["engine-failed", "timeout", "unavailable"]);
@@ -37,6 +48,13 @@ export interface CallRunInit {
   readonly prepared: PreparedCall;
   readonly requestBody: Uint8Array;
   readonly retryOf: CallId | null;
+}
+
+/** How a turn ended, for the record. */
+interface EndedTurn {
+  readonly reason: FinishReason;
+  readonly message: AssistantMessage | null;
+  readonly malformed: boolean;
 }
 
 /** A call in flight, or finished and waiting to be delivered. */
@@ -54,6 +72,8 @@ export class CallRun {
   readonly #writer: StreamWriter;
   readonly #parser: OutputParser;
   readonly #tokens = new SampledTokens();
+  /** What was parsed, once the turn has ended. */
+  #message: AssistantMessage | null = null;
   /** Why it was stopped, as the clients should see it. */
   #stopped: GimbalError | null = null;
   #cancelGrace: () => void = () => {};
@@ -91,11 +111,20 @@ export class CallRun {
 
   /** Serves one client from the start of the answer; resolves when it is served or gone. */
   async attach(response: ServerResponse): Promise<void> {
-    const { core, session } = this.#init;
+    const { core } = this.#init;
     this.clients += 1;
     this.#cancelGrace();
-    const delivered = await sendOutput(this.output, response, core.send);
-    this.clients -= 1;
+    let delivered = false;
+    try {
+      delivered = await sendOutput(this.output, response, core.send);
+    } finally {
+      this.clients -= 1;
+      this.#detach(delivered);
+    }
+  }
+
+  #detach(delivered: boolean): void {
+    const { core, session } = this.#init;
     if (delivered) session.retries.remove(this);
     else if (this.clients === 0 && !this.output.isEnded) {
       this.#cancelGrace = core.clock.schedule(core.disconnectGraceMs, () =>
@@ -111,10 +140,30 @@ export class CallRun {
   }
 
   async #run(): Promise<void> {
-    const { core, session, prepared } = this.#init;
+    const { core, session } = this.#init;
+    const { reason, failure } = await this.#generate();
+    let turn: EndedTurn = { reason: "error", message: null, malformed: false };
+    try {
+      turn = this.#finishTurn(reason, failure);
+    } catch (error) {
+      turn = { ...turn, message: this.#message };
+      this.#breakOff(error);
+    }
+    session.runs.delete(this);
+    try {
+      this.#account(turn.reason);
+      core.capture(session, this.#record(turn), this.#init.requestBody, this.output.text());
+    } catch (error) {
+      core.captureFailed(session, error);
+    }
+  }
+
+  /** Waits at the gate and samples; whatever happens, timers and the place at the gate are free afterwards. */
+  async #generate(): Promise<{ readonly reason: FinishReason; readonly failure: unknown }> {
+    const { core, prepared } = this.#init;
     const { stream } = prepared.request;
     this.#cancelHeaders = core.clock.schedule(stream ? core.earlyHeadersMs : plainHeadersMs, () =>
-      this.#openOutput(),
+      this.#openEarly(),
     );
     let leaveGate: () => void = () => {};
     let cancelWatch: () => void = () => {};
@@ -137,10 +186,12 @@ export class CallRun {
     this.#cancelHeaders();
     leaveGate();
     this.#cancelGrace();
-    const turn = this.#finishTurn(reason, failure);
-    session.runs.delete(this);
-    this.#account(turn.reason);
-    const record = buildCapturedCall({
+    return { reason, failure };
+  }
+
+  #record(turn: EndedTurn): CapturedCall {
+    const { core, session, prepared } = this.#init;
+    return buildCapturedCall({
       callId: this.callId,
       index: this.#index,
       session,
@@ -155,7 +206,6 @@ export class CallRun {
       startedAtMs: this.#startedAtMs,
       endedAtMs: core.clock.nowMs(),
     });
-    core.capture(session, record, this.#init.requestBody, this.output.text());
   }
 
   async #sample(): Promise<FinishReason> {
@@ -171,23 +221,37 @@ export class CallRun {
       },
       this.#abort.signal,
     );
-    for await (const event of events) {
-      if (event.type === "generate-end") {
-        this.#tokens.cachedTokens = event.cachedTokens;
-        return event.reason;
+    const { signal } = this.#abort;
+    let isCut = false;
+    try {
+      for await (const event of untilStopped(events, { signal, clock: core.clock, stopWaitMs })) {
+        if (event.type === "generate-end") {
+          this.#tokens.cachedTokens = event.cachedTokens;
+          return isCut ? "length" : event.reason;
+        }
+        if (isCut) continue;
+        const nowMs = core.clock.nowMs();
+        this.#lastTokenAtMs = nowMs;
+        // Parallel calls of one session share its budget, so the check is per token, not only at the start.
+        const asked = prepared.maxTokens - this.#tokens.ids.length;
+        const room = Math.min(asked, session.tokensLeft());
+        const ids = event.ids.slice(0, room);
+        if (event.ids.length > asked) this.#tokens.limitIgnored = true;
+        const logprobs =
+          ids.length < event.ids.length ? event.logprobs.slice(0, room) : event.logprobs;
+        this.#tokens.add(ids, logprobs, core.stampVersion(event.policyVersion), nowMs);
+        session.sampledTokens += ids.length;
+        this.#emit(this.#parser.push(ids));
+        if (ids.length === event.ids.length) continue;
+        // No more tokens are wanted; the end still says how much of the prompt was cached.
+        isCut = true;
+        this.#abort.abort();
       }
-      const nowMs = core.clock.nowMs();
-      this.#lastTokenAtMs = nowMs;
-      // Parallel calls of one session share its budget, so the check is per token, not only at the start.
-      const room = Math.min(prepared.maxTokens - this.#tokens.ids.length, session.tokensLeft());
-      const ids = event.ids.slice(0, room);
-      const logprobs =
-        ids.length < event.ids.length ? event.logprobs.slice(0, room) : event.logprobs;
-      this.#tokens.add(ids, logprobs, core.stampVersion(event.policyVersion), nowMs);
-      session.sampledTokens += ids.length;
-      this.#emit(this.#parser.push(ids));
-      if (ids.length < event.ids.length) return "length";
+    } catch (error) {
+      // An engine may answer the abort that follows a cut with an exception.
+      if (!isCut) throw error;
     }
+    if (isCut) return "length";
     throw new GimbalError("engine-failed", "The engine ended a generation without saying why.");
   }
 
@@ -205,6 +269,15 @@ export class CallRun {
     this.#lastTokenAtMs = core.clock.nowMs();
     arm(core.limits.stalledEngineMs);
     return () => cancel();
+  }
+
+  /** The timer's way to open: an answer that cannot even start is stopped, because nobody catches a timer's exception. */
+  #openEarly(): void {
+    try {
+      this.#openOutput();
+    } catch (error) {
+      this.stop(attributeError(error, "engine-failed", "upstream", "The answer cannot be written"));
+    }
   }
 
   #openOutput(): void {
@@ -225,14 +298,7 @@ export class CallRun {
   }
 
   /** Ends parser, tape and answer; returns what the record needs. */
-  #finishTurn(
-    engineReason: FinishReason,
-    failure: unknown,
-  ): {
-    readonly reason: FinishReason;
-    readonly message: AssistantMessage | null;
-    readonly malformed: boolean;
-  } {
+  #finishTurn(engineReason: FinishReason, failure: unknown): EndedTurn {
     let turn: ParsedTurn | null = null;
     let error = failure;
     let reason = engineReason;
@@ -240,6 +306,7 @@ export class CallRun {
       try {
         const rest = this.#parser.end(reason);
         turn = rest.turn;
+        this.#message = turn.message;
         if (error === null) this.#emit(rest.events);
       } catch (thrown) {
         error ??= thrown;
@@ -255,14 +322,19 @@ export class CallRun {
   }
 
   #commitToTape(message: AssistantMessage): void {
-    const { session, prepared } = this.#init;
-    session.init.tape.commit({
-      callId: this.callId,
-      conversation: prepared.conversation,
-      plan: prepared.plan,
-      sampledIds: this.#tokens.ids,
-      message,
-    });
+    const { core, session, prepared } = this.#init;
+    try {
+      session.init.tape.commit({
+        callId: this.callId,
+        conversation: prepared.conversation,
+        plan: prepared.plan,
+        sampledIds: this.#tokens.ids,
+        message,
+      });
+    } catch (error) {
+      // The answer is good; what is lost is the branch that the next call would have gone on from.
+      core.captureFailed(session, error);
+    }
   }
 
   #answer(message: AssistantMessage, finishReason: FinishReason): void {
@@ -277,15 +349,7 @@ export class CallRun {
       this.output.write(this.#writer.end(finishReason, usage));
     } else {
       const answer = dialect.writeTurn(
-        {
-          text: message.parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
-          reasoning: message.parts
-            .map((part) => (part.type === "reasoning" ? part.text : ""))
-            .join(""),
-          toolCalls: message.parts.filter((part) => part.type === "tool-call"),
-          finishReason,
-          usage,
-        },
+        createCompleteTurn(message, finishReason, usage),
         this.#writerOptions,
       );
       if (this.output.head === null) {
@@ -294,6 +358,16 @@ export class CallRun {
       this.output.write(answer.body);
     }
     this.output.finish("complete");
+  }
+
+  /** Ends an answer whose end could not be written: with the error, else with a broken connection. */
+  #breakOff(error: unknown): void {
+    if (this.output.isEnded) return;
+    try {
+      this.#answerError(error);
+    } catch {
+      this.output.finish("cut");
+    }
   }
 
   #answerError(error: unknown): void {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createCapabilityKey, isSameSecret, readKeyedPath } from "./capability-key.js";
+import { carriesSecret, createCapabilityKey, readKeyedPath } from "./capability-key.js";
 
 function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
   return { url, headers } as unknown as IncomingMessage;
@@ -37,8 +37,17 @@ describe("a capability key", () => {
 
 describe("comparing secrets", () => {
   it("accepts only the same text, of any length", () => {
-    expect(isSameSecret("abc", "abc")).toBe(true);
-    expect(isSameSecret("abc", "abcd")).toBe(false);
-    expect(isSameSecret("", "abc")).toBe(false);
+    const opens = (authorization: string, secret: string): boolean =>
+      carriesSecret(request("/", { authorization }), secret);
+    expect(opens("Bearer abc", "abc")).toBe(true);
+    expect(opens("bearer  two words", "two words")).toBe(true);
+    for (const wrong of ["Bearer abcd", "Bearer ab", "Bearer", "Bearer ", "", "abc", "Basic abc"]) {
+      expect(opens(wrong, "abc")).toBe(false);
+    }
+  });
+
+  it("lets nobody in when the secret is empty", () => {
+    expect(carriesSecret(request("/"), "")).toBe(false);
+    expect(carriesSecret(request("/", { authorization: "Bearer " }), "")).toBe(false);
   });
 });

@@ -19,7 +19,7 @@ export function keyDigest(key: string): string {
 }
 
 /** Compares two secrets in a time that does not depend on where they differ. */
-export function isSameSecret(a: string, b: string): boolean {
+function isSameSecret(a: string, b: string): boolean {
   return timingSafeEqual(
     createHash("sha256").update(a).digest(),
     createHash("sha256").update(b).digest(),
@@ -38,8 +38,14 @@ function headerValue(value: string | readonly string[] | undefined): string {
 }
 
 /** The token of an `Authorization: Bearer ...` header, or an empty string. */
-export function bearerToken(request: IncomingMessage): string {
-  return /^Bearer\s+(\S+)$/i.exec(headerValue(request.headers.authorization))?.[1] ?? "";
+function bearerToken(request: IncomingMessage): string {
+  return /^Bearer\s+(.+)$/i.exec(headerValue(request.headers.authorization))?.[1] ?? "";
+}
+
+/** Whether a request carries this secret as its Bearer token. An empty secret opens nothing. */
+export function carriesSecret(request: IncomingMessage, secret: string): boolean {
+  const token = bearerToken(request);
+  return token !== "" && isSameSecret(token, secret);
 }
 
 /** Finds the key: path prefix `/s/<key>`, Bearer, `x-api-key`, `x-goog-api-key`, `?key=`, in this order. */

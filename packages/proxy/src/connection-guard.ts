@@ -1,7 +1,7 @@
 /**
  * Keeps one client from using up all connections.
  *
- * Law: a connection that carries a request of a known session is never closed here; of the others only the youngest
+ * Law: a connection that carries an authenticated request is never closed here; of the others only the youngest
  * ones stay, so half-sent requests and idle sockets cannot lock anyone out.
  */
 import type { Server } from "node:http";

@@ -9,22 +9,27 @@ import {
   type PolicyVersion,
   type SessionId,
 } from "@gimbal-rl/core";
-import { bearerToken, isSameSecret } from "./capability-key.js";
+import { carriesSecret } from "./capability-key.js";
+import type { ConnectionGuard } from "./connection-guard.js";
 import type { Gateway } from "./gateway.js";
 import { bodyText, readBody } from "./read-body.js";
+import { requestUrl } from "./request-url.js";
 import { parseSessionSpec } from "./session-spec.js";
 
 const maxControlBodyBytes = 1024 * 1024;
 
-const statuses: Partial<Record<ErrorCode, number>> = {
-  "bad-usage": 401,
-  "config-invalid": 422,
-  "invalid-request": 400,
-  "missing-logprobs": 422,
-  "not-found": 404,
-  "session-unknown": 404,
-  timeout: 504,
-};
+/** Everything else is a failure of ours: 500. */
+const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
+  ["aborted", 409],
+  ["config-invalid", 422],
+  ["invalid-request", 400],
+  ["missing-logprobs", 422],
+  ["not-found", 404],
+  ["session-unknown", 404],
+  ["timeout", 504],
+  ["unauthorized", 401],
+  ["unavailable", 503],
+]);
 
 interface Answer {
   readonly status: number;
@@ -40,16 +45,29 @@ function json(status: number, value: unknown): Answer {
 export function createControlHandler(
   gateway: Gateway,
   token: string,
+  guard: ConnectionGuard,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   return async (request, response) => {
     let answer: Answer;
+    /** Fires when the client left, or has its answer. */
+    const closed = new AbortController();
+    response.once("close", () => closed.abort());
     try {
-      answer = await route(gateway, token, request);
+      const url = requestUrl(request);
+      const target = `${request.method} ${url.pathname}`;
+      // Liveness tells nothing and needs no token.
+      if (target === "GET /healthz") answer = json(200, { status: "ok" });
+      else {
+        assertToken(request, token);
+        const release = guard.hold(request.socket);
+        closed.signal.addEventListener("abort", release, { once: true });
+        answer = await route(gateway, request, url, target, closed.signal);
+      }
     } catch (error) {
       const known = GimbalError.is(error) ? error : null;
-      const code = known?.code === "bad-usage" ? "unauthorized" : (known?.code ?? "internal");
+      const code = known?.code ?? "internal";
       const message = known?.message ?? "The gateway failed.";
-      answer = json(known === null ? 500 : (statuses[known.code] ?? 500), {
+      answer = json((known === null ? undefined : statuses.get(known.code)) ?? 500, {
         error: { code, message, details: known?.details ?? {} },
       });
     }
@@ -61,26 +79,22 @@ export function createControlHandler(
   };
 }
 
-/** @throws {GimbalError} `invalid-request` for a target that is no URL. */
-function parseTarget(target: string): URL {
-  try {
-    return new URL(target, "http://control");
-  } catch {
-    throw new GimbalError("invalid-request", "The request target is not a valid path.");
-  }
+/** @throws {GimbalError} `unauthorized`. */
+function assertToken(request: IncomingMessage, token: string): void {
+  if (carriesSecret(request, token)) return;
+  throw new GimbalError(
+    "unauthorized",
+    "Wrong or missing control token (Authorization: Bearer ...).",
+  );
 }
 
-async function route(gateway: Gateway, token: string, request: IncomingMessage): Promise<Answer> {
-  const url = parseTarget(request.url ?? "/");
-  const target = `${request.method} ${url.pathname}`;
-  // Liveness tells nothing and needs no token.
-  if (target === "GET /healthz") return json(200, { status: "ok" });
-  if (!isSameSecret(bearerToken(request), token)) {
-    throw new GimbalError(
-      "bad-usage",
-      "Wrong or missing control token (Authorization: Bearer ...).",
-    );
-  }
+async function route(
+  gateway: Gateway,
+  request: IncomingMessage,
+  url: URL,
+  target: string,
+  signal: AbortSignal,
+): Promise<Answer> {
   switch (target) {
     case "GET /metrics":
       return { status: 200, contentType: "text/plain; version=0.0.4", text: gateway.metrics() };
@@ -89,7 +103,7 @@ async function route(gateway: Gateway, token: string, request: IncomingMessage):
     case "POST /v1/sessions":
       return json(201, gateway.createSession(parseSessionSpec(await readJson(request))));
     case "POST /v1/pause":
-      await gateway.pause();
+      await gateway.pause(signal);
       return json(200, { paused: true, policyVersion: gateway.policyVersion() });
     case "POST /v1/resume": {
       const version = await readPolicyVersion(request);

@@ -30,6 +30,8 @@ export interface GatewayCore {
   readonly runSeed: number;
   /** The version to record for tokens that the engine stamped with `version`. */
   stampVersion(version: PolicyVersion): PolicyVersion;
+  /** Counts a call whose record or place on the tape was lost. */
+  captureFailed(session: Session, error: unknown): void;
   /** Keeps a finished call; storing goes on in the background. */
   capture(
     session: Session,

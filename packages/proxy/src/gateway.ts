@@ -84,6 +84,16 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     closedSessionsKept: limits.closedSessionsKept,
   });
 
+  const captureFailed: GatewayCore["captureFailed"] = (session, error) => {
+    session.captureFailures += 1;
+    metrics.add("capture_failures");
+    try {
+      options.onCaptureError?.(error instanceof Error ? error : new Error(String(error)));
+    } catch {
+      // A listener that fails must not stop what it only hears of.
+    }
+  };
+
   const capture: GatewayCore["capture"] = (session, call, requestBody, responseText) => {
     session.calls[call.index] = call;
     if (store === undefined) return;
@@ -91,11 +101,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       .then((stored) => {
         session.calls[call.index] = stored;
       })
-      .catch((error: unknown) => {
-        session.captureFailures += 1;
-        metrics.add("capture_failures");
-        options.onCaptureError?.(error instanceof Error ? error : new Error(String(error)));
-      })
+      .catch((error: unknown) => captureFailed(session, error))
       .finally(() => session.captures.delete(storing));
     session.captures.add(storing);
   };
@@ -121,6 +127,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     runSeed: options.seed ?? 0,
     stampVersion: (version) => resumedVersion ?? version,
     capture,
+    captureFailed,
   };
 
   const stopRuns = async (session: Session, reason: GimbalError): Promise<void> => {
@@ -213,7 +220,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   serveRequests(dataServer, answering, createDataHandler(core, dataGuard));
-  serveRequests(controlServer, answering, createControlHandler(gateway, controlToken));
+  serveRequests(
+    controlServer,
+    answering,
+    createControlHandler(gateway, controlToken, controlGuard),
+  );
   return open(gateway, options, host, { dataServer, controlServer });
 }
 

@@ -1,7 +1,9 @@
+export { carriesSecret } from "./capability-key.js";
 export { createGateway, type Gateway } from "./gateway.js";
 export { listenOnPort } from "./listen.js";
 export { defaultLimits, type GatewayLimits, type GatewayOptions } from "./options.js";
 export { type BodyBudget, bodyText, readBody } from "./read-body.js";
+export { requestUrl } from "./request-url.js";
 export type {
   LimitHit,
   SessionGrant,
@@ -9,6 +11,7 @@ export type {
   SessionLimit,
   SessionSpec,
 } from "./session-spec.js";
+export { type StopOptions, untilStopped } from "./until-stopped.js";
 export {
   defaultVolatileRules,
   type Stabilised,

@@ -14,7 +14,7 @@ const counters = {
   replays: "Requests answered from an earlier call after a retry mark.",
   prompt_tokens: "Prompt tokens of finished calls.",
   sampled_tokens: "Sampled tokens of finished calls.",
-  capture_failures: "Calls whose record could not be stored.",
+  capture_failures: "Records not made or stored, and branches lost on the tape.",
   connections_evicted: "Idle connections closed because there were too many.",
 } as const;
 

@@ -10,7 +10,7 @@ import {
   type SamplingParameters,
   type VolatileReplacement,
 } from "@gimbal-rl/core";
-import type { ParsedRequest } from "@gimbal-rl/dialects";
+import { applySampling, countCharacters, type ParsedRequest } from "@gimbal-rl/dialects";
 import type { Renderer, TapePlan } from "@gimbal-rl/renderers";
 import type { Session } from "./session.js";
 import type { SessionLimit } from "./session-spec.js";
@@ -116,11 +116,7 @@ export function prepareCall(
 function samplingFor(session: Session, request: ParsedRequest): SamplingParameters {
   const { training, sampling } = session.init;
   if (training) return { temperature: sampling.temperature, topP: 1, topK: 0 };
-  return {
-    temperature: request.sampling.temperature ?? sampling.temperature,
-    topP: request.sampling.topP ?? sampling.topP,
-    topK: request.sampling.topK ?? sampling.topK,
-  };
+  return applySampling(request.sampling, sampling);
 }
 
 /** A stop string works where it is one token of the vocabulary; anything else would cut sampled tokens apart. */
@@ -131,16 +127,4 @@ function stopIdOf(text: string, renderer: Renderer): number {
     "request-field-refused",
     `stop holds ${JSON.stringify(text)}, which is not one token of this model. Leave it out; turns end by themselves.`,
   );
-}
-
-function countCharacters(conversation: Conversation): number {
-  let total = 0;
-  for (const tool of conversation.tools) total += tool.definitionText.length;
-  for (const message of conversation.messages) {
-    for (const part of message.parts) {
-      if (part.type === "text" || part.type === "reasoning") total += part.text.length;
-      else if (part.type === "tool-call") total += part.argumentsText.length;
-    }
-  }
-  return total;
 }

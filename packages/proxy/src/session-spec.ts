@@ -72,7 +72,7 @@ export interface SessionInfo {
   readonly refusals: Readonly<Record<string, number>>;
   /** Requests answered from an earlier call because a retry mark said so. */
   readonly replays: number;
-  /** Calls whose record could not be stored; a training session with any must not be trained. */
+  /** Losses of a record (not made, not stored) or of a branch on the tape; a training session with any must not be trained. */
   readonly captureFailures: number;
 }
 

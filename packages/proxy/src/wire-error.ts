@@ -25,6 +25,7 @@ const rules: Partial<Record<ErrorCode, WireRule>> = {
   "session-unknown": { status: 401 },
   "template-unsupported": { status: 400 },
   timeout: { status: 504, retryAfterSeconds: 2 },
+  unauthorized: { status: 401 },
   unavailable: { status: 503, retryAfterSeconds: 2 },
 };
 

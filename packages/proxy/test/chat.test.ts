@@ -70,6 +70,17 @@ describe("a plain call", () => {
     ]);
   });
 
+  it("that asks for a top_p of 0 gets the most likely ids, and the record says both", async () => {
+    bench = await startBench([{ text: "a" }]);
+    const grant = bench.gateway.createSession();
+    await sdkFor(grant).chat.completions.create({ model: "m", messages: ask("x"), top_p: 0 });
+    expect(bench.engine.requests[0]?.sampling).toEqual({ temperature: 1, topP: 1, topK: 1 });
+    expect(bench.gateway.calls(grant.sessionId)[0]).toMatchObject({
+      samplingAsked: { topP: 0 },
+      samplingApplied: { temperature: 1, topP: 1, topK: 1 },
+    });
+  });
+
   it("of a training session is sampled as the run says and records what was asked", async () => {
     bench = await startBench([{ text: "a" }], { sampling: { temperature: 0.8, topP: 0.5 } });
     const grant = bench.gateway.createSession({ training: true });

@@ -1,7 +1,8 @@
 /** The control API over HTTP, and capture into a store. */
 import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
-import type { CapturedCall, Store } from "@gimbal-rl/core";
+import { type CapturedCall, GimbalError, type Store } from "@gimbal-rl/core";
 import { createMemoryStore } from "@gimbal-rl/store";
 import { waitUntil, withTempDir } from "@gimbal-rl/testkit";
 import { afterEach, describe, expect, it } from "vitest";
@@ -163,6 +164,98 @@ describe("the control API", () => {
         code: "port-in-use",
         message: expect.stringContaining(String(dataPort)),
       });
+    });
+  });
+});
+
+describe("a pause over HTTP", () => {
+  const startHeldCall = async (
+    options?: Parameters<typeof startBench>[1],
+  ): Promise<{ readonly running: Promise<unknown>; release(): void }> => {
+    const gate = deferred();
+    bench = await startBench(() => ({ text: "ok", wait: gate.promise }), options);
+    const running = call(bench.gateway.createSession(), "x");
+    await waitUntil("the call", () => bench.engine.active === 1);
+    return { running, release: () => gate.resolve() };
+  };
+
+  it("that somebody resumes is a conflict, not a failure", async () => {
+    const { running, release } = await startHeldCall();
+    const pausing = control("POST", "/v1/pause");
+    await waitUntil("the pause", () => bench.gateway.isPaused);
+    await control("POST", "/v1/resume");
+    expect(await pausing).toMatchObject({ status: 409, body: { error: { code: "aborted" } } });
+    release();
+    await running;
+  });
+
+  it("outlives any number of idle connections", async () => {
+    const { running, release } = await startHeldCall({ limits: { maxIdleConnections: 3 } });
+    const pausing = control("POST", "/v1/pause");
+    await waitUntil("the pause", () => bench.gateway.isPaused);
+    const port = Number(new URL(bench.gateway.controlUrl).port);
+    let closed = 0;
+    const sockets = Array.from({ length: 12 }, () =>
+      connect(port, "127.0.0.1")
+        .on("error", () => {})
+        .on("close", () => {
+          closed += 1;
+        }),
+    );
+    await waitUntil("the evictions", () => closed >= 9);
+    release();
+    expect((await pausing).body).toMatchObject({ paused: true });
+    await running;
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it("stops waiting when its client leaves; the gateway stays paused until it is resumed", async () => {
+    const gate = deferred();
+    let waits = 0;
+    bench = await startBench(() => ({ text: "ok", wait: gate.promise }));
+    const { pause } = bench.gateway;
+    Object.assign(bench.gateway, {
+      pause: (signal?: AbortSignal) => {
+        waits += 1;
+        return pause(signal).finally(() => {
+          waits -= 1;
+        });
+      },
+    });
+    const running = call(bench.gateway.createSession(), "x");
+    await waitUntil("the call", () => bench.engine.active === 1);
+    const leaving = new AbortController();
+    const pausing = fetch(`${bench.gateway.controlUrl}/v1/pause`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${bench.gateway.controlToken}` },
+      signal: leaving.signal,
+    });
+    await waitUntil("the pause", () => waits === 1);
+    leaving.abort();
+    await expect(pausing).rejects.toThrow();
+    await waitUntil("the end of the wait", () => waits === 0);
+    expect(bench.gateway.isPaused).toBe(true);
+    gate.resolve();
+    await running;
+  });
+});
+
+describe("errors on the control port", () => {
+  it.each([
+    ["unauthorized", 401],
+    ["unavailable", 503],
+    ["aborted", 409],
+    ["bad-usage", 500],
+  ] as const)("%s has status %i and keeps its code", async (code, status) => {
+    bench = await startBench(() => ({ text: "ok" }), {
+      buildTrajectory: () => {
+        throw new GimbalError(code, "no");
+      },
+    });
+    const { sessionId } = bench.gateway.createSession();
+    expect(await control("GET", `/v1/sessions/${sessionId}/trajectory`)).toMatchObject({
+      status,
+      body: { error: { code, message: "no" } },
     });
   });
 });

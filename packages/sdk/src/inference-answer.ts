@@ -7,8 +7,10 @@ import {
   type FinishReason,
   type GenerateRequest,
   GimbalError,
+  systemTimerClock,
   type Usage,
 } from "@gimbal-rl/core";
+import { untilStopped } from "@gimbal-rl/proxy";
 import type { Tokenizer } from "@gimbal-rl/renderers";
 
 /** Headers of every event stream. */
@@ -20,6 +22,8 @@ const eventStreamHeaders: Readonly<Record<string, string>> = {
 /** A stream opens after this long without a token; before that a failure still has a status of its own. */
 const earlyHeadersMs = 2000;
 const heartbeatMs = 10_000;
+/** An engine that ignores its signal is left after this long, so that it cannot hold a request or the server's end. */
+const stopWaitMs = 5000;
 
 /** What was sampled. `ids` and `logprobs` have equal length. */
 export interface SampledAnswer {
@@ -45,7 +49,8 @@ export async function sampleAnswer(
 ): Promise<SampledAnswer> {
   const ids: number[] = [];
   const logprobs: number[] = [];
-  for await (const event of engine.generate(request, signal)) {
+  const options = { signal, clock: systemTimerClock, stopWaitMs };
+  for await (const event of untilStopped(engine.generate(request, signal), options)) {
     if (event.type === "tokens-delta") {
       ids.push(...event.ids);
       logprobs.push(...event.logprobs);

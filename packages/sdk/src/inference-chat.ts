@@ -7,7 +7,13 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Conversation, GenerateRequest } from "@gimbal-rl/core";
-import { openAiChat, type ParsedRequest, type WriterOptions } from "@gimbal-rl/dialects";
+import {
+  countCharacters,
+  createCompleteTurn,
+  openAiChat,
+  type ParsedRequest,
+  type WriterOptions,
+} from "@gimbal-rl/dialects";
 import type { OutputParser } from "@gimbal-rl/renderers";
 import {
   createEventStream,
@@ -99,16 +105,6 @@ function prepareChat(context: InferenceContext, body: string): ChatCall {
   };
 }
 
-function countCharacters(conversation: Conversation): number {
-  let total = 0;
-  for (const tool of conversation.tools) total += tool.definitionText.length;
-  for (const part of conversation.messages.flatMap((message) => [...message.parts])) {
-    if (part.type === "text" || part.type === "reasoning") total += part.text.length;
-    else if (part.type === "tool-call") total += part.argumentsText.length;
-  }
-  return total;
-}
-
 async function sendChat(
   call: ChatCall,
   parser: OutputParser,
@@ -120,16 +116,9 @@ async function sendChat(
     parser.push(ids);
   });
   const { turn } = parser.end(sampled.reason);
-  const textOf = (type: "text" | "reasoning"): string =>
-    turn.message.parts.map((part) => (part.type === type ? part.text : "")).join("");
+  const finishReason = finishReasonOf(sampled.reason, turn.toolCalls);
   const answer = openAiChat.writeTurn(
-    {
-      text: textOf("text"),
-      reasoning: textOf("reasoning"),
-      toolCalls: turn.message.parts.filter((part) => part.type === "tool-call"),
-      finishReason: finishReasonOf(sampled.reason, turn.toolCalls),
-      usage: sampled.usage,
-    },
+    createCompleteTurn(turn.message, finishReason, sampled.usage),
     call.writerOptions,
   );
   const body = JSON.parse(answer.body) as { choices: Record<string, unknown>[] };

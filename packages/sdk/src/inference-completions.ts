@@ -3,8 +3,8 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { AskedSampling, GenerateRequest, Usage } from "@gimbal-rl/core";
-import { openAiChat } from "@gimbal-rl/dialects";
+import type { AskedSampling, GenerateRequest } from "@gimbal-rl/core";
+import { openAiChat, writeOpenAiUsage } from "@gimbal-rl/dialects";
 import { createEventStream, sampleAnswer } from "./inference-answer.js";
 import { toInferenceError } from "./inference-error.js";
 import {
@@ -163,15 +163,6 @@ function logprobsOf(
   };
 }
 
-function usageBody(usage: Usage): unknown {
-  return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.completionTokens,
-    total_tokens: usage.promptTokens + usage.completionTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-  };
-}
-
 /** Text of sampled ids as it becomes certain; ids that end the turn are not shown. */
 function createTextReader(call: CompletionCall): {
   push(ids: readonly number[]): string;
@@ -208,7 +199,7 @@ async function sendCompletion(
           : {}),
       },
     ],
-    usage: usageBody(sampled.usage),
+    usage: writeOpenAiUsage(sampled.usage),
     ...(extras.tokenIds ? { prompt_token_ids: generation.promptIds } : {}),
   };
   response.writeHead(200, { "content-type": "application/json; charset=utf-8" });
@@ -255,7 +246,7 @@ async function streamCompletion(
       return stream.write(piece);
     });
     const last = chunk({ text: reader.end(), finish_reason: sampled.reason });
-    const usage = call.includeUsage ? chunk(null, { usage: usageBody(sampled.usage) }) : "";
+    const usage = call.includeUsage ? chunk(null, { usage: writeOpenAiUsage(sampled.usage) }) : "";
     await stream.write(`${last}${usage}data: [DONE]\n\n`);
     response.end();
   } catch (error) {

@@ -11,8 +11,12 @@ import {
   type GenerateRequest,
   GimbalError,
   hashToSeed,
+  type SamplingParameters,
 } from "@gimbal-rl/core";
+import { applySampling } from "@gimbal-rl/dialects";
 import type { Renderer } from "@gimbal-rl/renderers";
+
+const apiDefaults: SamplingParameters = { temperature: 1, topP: 1, topK: 0 };
 
 /** A parsed JSON object. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -146,11 +150,7 @@ export function planGeneration(
   return {
     promptIds,
     maxTokens: Math.min(sampling.maxTokens ?? defaultMaxTokens, contextLeft),
-    sampling: {
-      temperature: sampling.temperature ?? 1,
-      topP: sampling.topP ?? 1,
-      topK: sampling.topK ?? 0,
-    },
+    sampling: applySampling(sampling, apiDefaults),
     stopIds: [
       ...renderer.stopIds,
       ...stop.map((text) => stopIdOf(text, renderer)),

@@ -4,11 +4,11 @@
  *
  * Laws: one answer is one generation, stopped when its client leaves; errors have the API's shape; nothing is stored.
  */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Engine, GimbalError, systemClock } from "@gimbal-rl/core";
 import { type DialectResponse, openAiChat } from "@gimbal-rl/dialects";
-import { bodyText, listenOnPort, readBody } from "@gimbal-rl/proxy";
+import { bodyText, carriesSecret, listenOnPort, readBody, requestUrl } from "@gimbal-rl/proxy";
 import type { Renderer } from "@gimbal-rl/renderers";
 import { answerChat } from "./inference-chat.js";
 import { answerCompletion } from "./inference-completions.js";
@@ -131,7 +131,7 @@ function createRoutes(
   limits: InferenceLimits,
   openRequests: () => number,
 ): Route {
-  const isAllowed = createKeyCheck(options.apiKey);
+  const { apiKey } = options;
   const generate = async (
     answer: typeof answerChat,
     ...[request, response, signal]: Parameters<Route>
@@ -146,15 +146,15 @@ function createRoutes(
     await answer(context, bodyText(body), response, signal);
   };
   return async (request, response, signal) => {
-    const { pathname } = new URL(request.url ?? "/", "http://server");
+    const { pathname } = requestUrl(request);
     const target = `${request.method} ${pathname.replace(/\/+$/, "")}`;
     if (target === "GET /health" || target === "GET /healthz") {
       sendHealth(response, options.failure?.() ?? null);
       return;
     }
-    if (!isAllowed(request)) {
+    if (apiKey !== undefined && !carriesSecret(request, apiKey)) {
       throw new GimbalError(
-        "session-unknown",
+        "unauthorized",
         "Wrong or missing API key (Authorization: Bearer ...).",
       );
     }
@@ -177,14 +177,6 @@ function createRoutes(
         );
     }
   };
-}
-
-/** Compares digests, so that the time taken tells nothing about the key. */
-function createKeyCheck(apiKey: string | undefined): (request: IncomingMessage) => boolean {
-  if (apiKey === undefined) return () => true;
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  const expected = digest(`Bearer ${apiKey}`);
-  return (request) => timingSafeEqual(digest(request.headers.authorization ?? ""), expected);
 }
 
 function sendHealth(response: ServerResponse, failure: Error | null): void {

@@ -1,4 +1,5 @@
 /** The inference server over real HTTP, with the official openai SDK, a scripted engine and the real renderer. */
+import { request } from "node:http";
 import { GimbalError } from "@gimbal-rl/core";
 import { loadRenderer } from "@gimbal-rl/renderers";
 import {
@@ -167,6 +168,15 @@ describe("chat", () => {
       sampling: { temperature: 1, topP: 1, topK: 0 },
       maxTokens: 4096,
     });
+  });
+
+  test("a top_p of 0 is the most likely id alone, in chat and in completions", async () => {
+    await using bench = await start(() => ({ text: "ok" }));
+    await bench.client.chat.completions.create({ model: "m", messages, top_p: 0 });
+    await bench.client.completions.create({ model: "m", prompt: "Hi", top_p: 0 });
+    expect(bench.engine.requests.map((asked) => asked.sampling)).toEqual(
+      Array(2).fill({ temperature: 1, topP: 1, topK: 1 }),
+    );
   });
 
   test("seeds of repeated prompts differ, and are the same on the next server with that seed", async () => {
@@ -382,6 +392,20 @@ describe("the server", () => {
     const client = new OpenAI({ baseURL: `${bench.server.url}/v1`, apiKey: "secret" });
     const answer = await client.chat.completions.create({ model: "m", messages });
     expect(answer.choices[0]?.message.content).toBe("ok");
+  });
+
+  test("a target that is no URL is a 400, as on the control port", async () => {
+    await using bench = await start(() => ({ text: "ok" }));
+    const { port } = new URL(bench.server.url);
+    const status = await new Promise((resolve, reject) => {
+      request({ port, host: "127.0.0.1", path: "//" }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on("error", reject)
+        .end();
+    });
+    expect(status).toBe(400);
   });
 
   test("unknown paths, broken JSON, large bodies and too many requests are errors of the API's shape", async () => {

@@ -17,20 +17,17 @@ import { describe, invalid, optionalString, present, refused } from "./fields.js
 
 type Part = TextPart | ImagePart;
 
-const knownKeys: Readonly<Record<string, ReadonlySet<string>>> = {
-  system: new Set(["role", "content"]),
-  developer: new Set(["role", "content"]),
-  user: new Set(["role", "content"]),
-  assistant: new Set([
-    "role",
-    "content",
-    "tool_calls",
-    "reasoning_content",
-    "reasoning",
-    "refusal",
-  ]),
-  tool: new Set(["role", "content", "tool_call_id"]),
-};
+/** A map, not an object: a role comes from the wire and may be the name of an inherited member. */
+const knownKeys: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ["system", new Set(["role", "content"])],
+  ["developer", new Set(["role", "content"])],
+  ["user", new Set(["role", "content"])],
+  [
+    "assistant",
+    new Set(["role", "content", "tool_calls", "reasoning_content", "reasoning", "refusal"]),
+  ],
+  ["tool", new Set(["role", "content", "tool_call_id"])],
+]);
 
 /** Parts whose content no text model can read. */
 const refusedParts: ReadonlySet<string> = new Set(["input_audio", "audio", "file", "video_url"]);
@@ -53,7 +50,7 @@ export function parseMessages(
 function parseMessage(node: JsonNode, path: string, text: string, ignored: Set<string>): Message {
   if (node.kind !== "object") throw invalid(path, describe(node), "a message object");
   const role = optionalString(node, "role", `${path}.`);
-  const known = role === undefined ? undefined : knownKeys[role];
+  const known = role === undefined ? undefined : knownKeys.get(role);
   if (role === undefined || known === undefined) {
     throw invalid(
       `${path}.role`,

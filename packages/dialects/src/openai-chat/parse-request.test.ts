@@ -19,6 +19,31 @@ function failure(body: unknown): string {
   return "accepted";
 }
 
+describe("names that every object inherits", () => {
+  const inherited = Object.getOwnPropertyNames(Object.prototype);
+
+  test.each(inherited)("%s is no role, no part type and no tool choice", (name) => {
+    expect(failure({ ...minimal, messages: [{ role: name, content: "hi" }] })).toMatch(
+      /^invalid-request messages\[0\]\.role: /,
+    );
+    expect(failure({ ...minimal, tool_choice: name })).toMatch(/^invalid-request tool_choice: /);
+    const content = [{ type: name, [name]: "hi" }];
+    const request = parse({ ...minimal, messages: [{ role: "user", content }] });
+    expect(request.ignoredFields).toContain(`messages[].content[] (type ${name})`);
+    expect(request.conversation.messages[0]?.parts).toEqual([]);
+  });
+
+  test.each(inherited)("%s as a field is ignored and recorded", (name) => {
+    const text = `{"model":"m",${JSON.stringify(name)}:1,"messages":[{"role":"user","content":"hi"}]}`;
+    expect(parse(text).ignoredFields).toEqual([name]);
+  });
+
+  test.each(inherited)("%s as a code of an error stays that code", (name) => {
+    const { body } = openAiChat.writeError({ status: 500, code: name, message: "x" });
+    expect(JSON.parse(body).error.code).toBe(name);
+  });
+});
+
 describe("requests", () => {
   test("a request recorded from Pi is read whole", () => {
     const file = new URL("../../../../fixtures/dialects/pi-0.74.2-chat.1.json", import.meta.url);

@@ -4,11 +4,12 @@
 import type { DialectError, DialectResponse } from "../dialect.js";
 
 /** Our codes that have a name of their own in the API. */
-const wireCodes: Readonly<Record<string, string>> = {
-  "budget-exhausted": "insufficient_quota",
-  "context-length-exceeded": "context_length_exceeded",
-  "session-unknown": "invalid_api_key",
-};
+const wireCodes: ReadonlyMap<string, string> = new Map([
+  ["budget-exhausted", "insufficient_quota"],
+  ["context-length-exceeded", "context_length_exceeded"],
+  ["session-unknown", "invalid_api_key"],
+  ["unauthorized", "invalid_api_key"],
+]);
 
 function wireType(error: DialectError): string {
   if (error.status === 429) {
@@ -37,7 +38,7 @@ export function errorBody(error: DialectError): unknown {
       message: wireMessage(error),
       type: wireType(error),
       param: error.param ?? (error.code === "context-length-exceeded" ? "messages" : null),
-      code: wireCodes[error.code] ?? error.code.replaceAll("-", "_"),
+      code: wireCodes.get(error.code) ?? error.code.replaceAll("-", "_"),
     },
   };
 }

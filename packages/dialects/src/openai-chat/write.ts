@@ -12,6 +12,7 @@ import type {
   WriterOptions,
 } from "../dialect.js";
 import { errorBody, writeChatError } from "./write-error.js";
+import { writeOpenAiUsage } from "./write-usage.js";
 
 const streamHeaders: Readonly<Record<string, string>> = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -19,15 +20,6 @@ const streamHeaders: Readonly<Record<string, string>> = {
   // Tells a reverse proxy in front (nginx) not to collect the stream.
   "x-accel-buffering": "no",
 };
-
-function usageBody(usage: Usage): Record<string, unknown> {
-  return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.completionTokens,
-    total_tokens: usage.promptTokens + usage.completionTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-  };
-}
 
 /** An answer with calls says `tool_calls`, because harnesses act on it; a cut answer says `length`. */
 function wireFinish(reason: "stop" | "length" | "tool-calls", calls: number): string {
@@ -90,7 +82,7 @@ export function createChatStreamWriter(options: WriterOptions): StreamWriter {
       // A clean end is taken as success by every client, so an incomplete answer must not have one.
       if (finishReason === "aborted" || finishReason === "error") return error(incomplete);
       const finish = delta({}, wireFinish(finishReason, calls));
-      const counts = options.includeUsage ? send([], usageBody(usage)) : "";
+      const counts = options.includeUsage ? send([], writeOpenAiUsage(usage)) : "";
       return `${finish}${counts}data: [DONE]\n\n`;
     },
     heartbeat: () => ": keep-alive\n\n",
@@ -128,7 +120,7 @@ export function writeChatTurn(turn: CompleteTurn, options: WriterOptions): Diale
         finish_reason: wireFinish(turn.finishReason, calls.length),
       },
     ],
-    usage: usageBody(turn.usage),
+    usage: writeOpenAiUsage(turn.usage),
   };
   return jsonResponse(200, body);
 }

@@ -217,3 +217,26 @@ test("a call beyond the context is refused before it reaches the sampler", async
   expect((await engine.stats()).steps).toBe(0);
   await engine[Symbol.asyncDispose]();
 });
+
+test.each(["threads", "slots", "maxRunning", "prefillRows"] as const)(
+  "%s must be a whole number of at least 1, and a wrong one closes the channel",
+  async (option) => {
+    for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      let closed = 0;
+      const inner = createInProcessChannel();
+      const channel: HostChannel = {
+        ...inner,
+        close: () => {
+          closed += 1;
+          return inner.close();
+        },
+      };
+      const starting = connectLocalEngine({ modelDir: "any", [option]: value }, channel);
+      await expect(starting).rejects.toMatchObject({
+        code: "config-invalid",
+        message: expect.stringContaining(`${option} is ${value}`),
+      });
+      expect(closed).toBe(1);
+    }
+  },
+);

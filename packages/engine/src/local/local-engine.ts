@@ -9,7 +9,7 @@ import {
   type EngineInfo,
   type GenerateEvent,
   type GenerateRequest,
-  type GimbalError,
+  GimbalError,
   type PolicyVersion,
   type TrainableEngine,
 } from "@gimbal-rl/core";
@@ -53,7 +53,7 @@ export interface LocalEngine extends TrainableEngine {
 
 /**
  * Loads a model and starts sampling.
- * @throws {GimbalError} `model-invalid` when the folder is not a complete model, `engine-failed`.
+ * @throws {GimbalError} `config-invalid` for a count that is no whole number of at least 1, `model-invalid` when the folder is not a complete model, `engine-failed`.
  */
 export async function createLocalEngine(options: LocalEngineOptions): Promise<LocalEngine> {
   const channel = options.inProcess ? createInProcessChannel() : await createWorkerChannel();
@@ -68,6 +68,7 @@ export async function connectLocalEngine(
   const policyVersion = options.policyVersion ?? asId<PolicyVersion>("initial");
   const connection = new HostConnection(channel);
   try {
+    checkOptions(options);
     const info = await connection.start({
       type: "start",
       options: {
@@ -160,6 +161,21 @@ class WorkerEngine implements LocalEngine {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#connection.close();
+  }
+}
+
+const counts = ["threads", "slots", "maxRunning", "prefillRows"] as const;
+
+/** With a count of 0 nothing would ever be sampled, and the worker would spin. */
+function checkOptions(options: LocalEngineOptions): void {
+  for (const name of counts) {
+    const value = options[name];
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue;
+    throw new GimbalError(
+      "config-invalid",
+      `Engine option ${name} is ${value}, expected a whole number of at least 1. Leave it out for the default.`,
+      { details: { option: name } },
+    );
   }
 }
 
