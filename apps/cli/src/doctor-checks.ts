@@ -6,7 +6,7 @@ import { access, mkdir, mkdtemp, rm, statfs, writeFile } from "node:fs/promises"
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createReferenceBackend, createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
-import { GimbalError } from "@gimbal-rl/core";
+import { GimbalError, throwIfAborted } from "@gimbal-rl/core";
 import { tinyHarness, tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createPiHarness, defaultCacheDir } from "@gimbal-rl/harness-pi";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
@@ -200,11 +200,11 @@ export async function runChecks({ cwd, signal }: DoctorContext): Promise<CheckRe
   ];
   const results: CheckResult[] = [];
   for (const [name, check] of checks) {
-    signal.throwIfAborted();
+    throwIfAborted(signal);
     try {
       results.push({ name, ...(await check()) });
     } catch (error) {
-      signal.throwIfAborted();
+      throwIfAborted(signal);
       const next = "Run again with GIMBAL_DEBUG=1 and report it.";
       results.push({ name, status: "broken", found: textOf(error), next });
     }

@@ -5,7 +5,13 @@
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type BlobId, type CapturedCall, GimbalError, type StoredEvent } from "@gimbal-rl/core";
+import {
+  type BlobId,
+  type CapturedCall,
+  GimbalError,
+  type StoredEvent,
+  throwIfAborted,
+} from "@gimbal-rl/core";
 import { validateCall } from "@gimbal-rl/graph";
 import { buildAttemptTrajectory, type PlannedGroup } from "@gimbal-rl/rollout";
 import { phaseOf, stepLabel, stepPlanKind, toStepReport } from "@gimbal-rl/run";
@@ -78,7 +84,7 @@ export async function validateRun(run: StoredRun, options: ValidateOptions): Pro
   );
   const sums = new Map<string, StepSums>();
   const onCall = async ({ data, key }: StoredEvent): Promise<void> => {
-    signal.throwIfAborted();
+    throwIfAborted(signal);
     const call = data as CapturedCall;
     counts.calls += 1;
     if (call.callId !== key) {

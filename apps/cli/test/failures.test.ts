@@ -132,10 +132,23 @@ describe("settings", () => {
 
   test("a task that stands twice in a task file is named", async () => {
     const path = join(folder, "tasks.jsonl");
-    const task = { taskId: "t", instruction: "i", files: {}, verifier: { kind: "all" } };
+    const task = {
+      taskId: "t",
+      instruction: "i",
+      files: {},
+      verifier: { kind: "all", options: {} },
+    };
     await writeFile(path, `${JSON.stringify(task)}\n\n${JSON.stringify(task)}\n`);
     const line = failureLine(await gimbal("rollout", "--tasks", path));
     expect(line).toMatch(/line 3 repeats the task t\./);
+  });
+
+  test("a task file with a wrong field is refused by name, before anything runs", async () => {
+    const path = join(folder, "tasks.jsonl");
+    const task = { taskId: "t", instruction: "i", files: {}, verifier: { kind: "all" } };
+    await writeFile(path, `${JSON.stringify(task)}\n`);
+    const line = failureLine(await gimbal("rollout", "--tasks", path));
+    expect(line).toMatch(/line 1 is no task\. Task field verifier\.options is missing/);
   });
 });
 

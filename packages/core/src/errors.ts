@@ -76,14 +76,39 @@ export class GimbalError extends Error {
   }
 }
 
-const retryable: ReadonlySet<ErrorCode> = new Set(["engine-failed", "timeout", "unavailable"]);
+/** Failures of the moment. Every other code says that the same operation would fail the same way again. */
+const retryable: ReadonlySet<ErrorCode> = new Set([
+  "engine-failed",
+  "harness-failed",
+  "sandbox-failed",
+  "session-closed",
+  "session-unknown",
+  "timeout",
+  "unavailable",
+  "upstream-status",
+  "verifier-failed",
+]);
 
-/** Whether the same operation may succeed when tried again. The only place that decides it. */
+/**
+ * Whether the same operation may succeed when tried again. The only place that decides it: a wrong setting, a missing
+ * install, a broken model or a stop by the caller is never tried again.
+ */
 export function isRetryable(error: unknown): boolean {
   return GimbalError.is(error) && retryable.has(error.code);
 }
 
-/** Gives a foreign exception a code and a boundary; a {@link GimbalError} passes through unchanged. */
+/**
+ * Ends the work when the signal has fired.
+ * @throws {GimbalError} `aborted`; the caller's own reason when that is one already.
+ */
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw toAborted(signal.reason);
+}
+
+/**
+ * Gives a foreign exception a code and a boundary. A {@link GimbalError} passes through unchanged; what an abort
+ * signal made of a wait is `aborted`, whatever the wait was for.
+ */
 export function attributeError(
   error: unknown,
   code: ErrorCode,
@@ -91,6 +116,15 @@ export function attributeError(
   context: string,
 ): GimbalError {
   if (GimbalError.is(error)) return error;
+  if (error instanceof Error && error.name === "AbortError") return toAborted(error);
   const text = error instanceof Error ? error.message : String(error);
   return new GimbalError(code, `${context}: ${text}`, { cause: error, boundary });
+}
+
+/** Node's AbortErrors carry the signal's reason as cause. */
+function toAborted(reason: unknown): GimbalError {
+  const own = [reason, (reason as { readonly cause?: unknown } | undefined)?.cause].find(
+    (one) => GimbalError.is(one) && one.code === "aborted",
+  ) as GimbalError | undefined;
+  return own ?? new GimbalError("aborted", "Stopped by the caller.", { cause: reason });
 }

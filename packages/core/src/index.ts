@@ -42,6 +42,7 @@ export {
   GimbalError,
   type GimbalErrorOptions,
   isRetryable,
+  throwIfAborted,
 } from "./errors.js";
 export type { Harness, HarnessLaunch, HarnessOutcome, HarnessRunSpec } from "./harness.js";
 export {
@@ -63,12 +64,12 @@ export {
   type JsonRange,
   type JsonString,
   jsonMember,
-  jsonToPlain,
   parseJsonText,
   pythonFloatText,
   pythonNumberText,
   uniqueEntries,
 } from "./json-text.js";
+export { parseTask } from "./parse-task.js";
 export { createRandom, hashToSeed, type Random, shuffled } from "./random.js";
 export type {
   ReadOnlyMount,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createRandom, shuffled } from "./random.js";
+import { createRandom, hashToSeed, shuffled } from "./random.js";
 
 describe("shuffled", () => {
   it("permutes: the same items, the same for a seed, and the input is left alone", () => {
@@ -25,5 +25,15 @@ describe("shuffled", () => {
     }
     // Five standard deviations of a binomial with n = 4000, p = 1/4 are 137.
     for (const count of counts) expect(Math.abs(count - 1000)).toBeLessThan(137);
+  });
+});
+
+describe("hashToSeed", () => {
+  it("refuses numbers that are not whole, also in lists", () => {
+    for (const value of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60]) {
+      expect(() => hashToSeed("a", value)).toThrow(RangeError);
+      expect(() => hashToSeed([1, value])).toThrow(RangeError);
+    }
+    expect(hashToSeed(-1, [2 ** 31])).toBe(hashToSeed(-1, [2 ** 31]));
   });
 });

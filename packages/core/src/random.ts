@@ -10,7 +10,11 @@ export interface Random {
   integer(bound: number): number;
 }
 
-/** Mixes strings and numbers into a 32-bit unsigned seed; order matters, and ("ab","c") differs from ("a","bc"). */
+/**
+ * Mixes strings and whole numbers into a 32-bit unsigned seed; order matters, and ("ab","c") differs from ("a","bc").
+ * Single numbers count with 64 bits, the members of a list with 32.
+ * @throws {RangeError} for a number that is not a safe integer: its fraction would be lost, and two seeds fall together.
+ */
 export function hashToSeed(...parts: readonly (string | number | readonly number[])[]): number {
   let hash = 0x811c9dc5;
   const mix = (value: number): void => {
@@ -19,8 +23,13 @@ export function hashToSeed(...parts: readonly (string | number | readonly number
     hash = Math.imul(hash ^ ((value >>> 16) & 0xff), 0x01000193);
     hash = Math.imul(hash ^ (value >>> 24), 0x01000193);
   };
+  const requireWhole = (value: number): void => {
+    if (Number.isSafeInteger(value)) return;
+    throw new RangeError(`A seed is made of strings and whole numbers; found ${value}.`);
+  };
   for (const part of parts) {
     if (typeof part === "number") {
+      requireWhole(part);
       mix(1);
       mix(part >>> 0);
       mix(Math.floor(part / 0x1_0000_0000) >>> 0);
@@ -31,7 +40,10 @@ export function hashToSeed(...parts: readonly (string | number | readonly number
     } else {
       mix(3);
       mix(part.length);
-      for (const value of part) mix(value);
+      for (const value of part) {
+        requireWhole(value);
+        mix(value);
+      }
     }
   }
   // Final avalanche (murmur3), because FNV alone leaves neighbouring inputs correlated.

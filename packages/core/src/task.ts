@@ -28,7 +28,7 @@ export interface Task {
   readonly taskId: TaskId;
   readonly suite: string;
   readonly family: string;
-  readonly split: "train" | "heldout" | "heldout-family" | "demonstration";
+  readonly split: "train" | "heldout" | "heldout-family" | "demonstration" | "pivot";
   readonly instruction: string;
   /** The workspace: relative POSIX path to file text. */
   readonly files: Readonly<Record<string, string>>;

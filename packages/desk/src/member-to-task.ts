@@ -42,7 +42,7 @@ export function memberToTask(
     taskId: asId<TaskId>(`desk/${split}/${family.name}/${hex}`),
     suite: "desk",
     family: family.name,
-    split: split === "pivot" ? "demonstration" : split,
+    split,
     instruction: renderInstruction(family, member.variant, phrasing, member.fields),
     files: sortKeys(member.files),
     protectedPaths: [".git/", ...member.protectedPaths],

@@ -5,7 +5,7 @@
  * form counts as wrong here, where the hidden tests would run it.
  */
 import type { Task, VerifierSpec } from "@gimbal-rl/core";
-import { buildGradingFiles } from "@gimbal-rl/verifiers";
+import { buildGradingFiles, normaliseText } from "@gimbal-rl/verifiers";
 import { hiddenCases, hiddenSourcePath } from "./hidden-cases.js";
 import type { DeskFiles } from "./simulate-tool.js";
 
@@ -32,12 +32,8 @@ function passes(task: Gradable, { kind, options }: VerifierSpec, files: DeskFile
   return Object.entries(wanted).every(([path, { normalised }]) =>
     normalised === undefined
       ? files[path] === task.files[path]
-      : files[path] !== undefined && trimLines(files[path]) === trimLines(normalised),
+      : files[path] !== undefined && normaliseText(files[path]) === normaliseText(normalised),
   );
-}
-
-function trimLines(text: string): string {
-  return text.replace(/[ \t\r]+$/gm, "").replace(/\n+$/, "");
 }
 
 /** Applies the table of cases inside a hidden test. */

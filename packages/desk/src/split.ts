@@ -4,11 +4,11 @@
  * Law: the split is a function of the member alone (its whole parameter tuple, wording apart), so two splits can
  * never share a member, whatever the seeds.
  */
-import { hashToSeed } from "@gimbal-rl/core";
+import { hashToSeed, type Task } from "@gimbal-rl/core";
 import type { DeskFamily, DeskMember } from "./member.js";
 
 /** `demonstration`: expert runs for SFT. `pivot`: expert runs that the policy never sees in SFT. */
-export type DeskSplit = "train" | "heldout" | "heldout-family" | "demonstration" | "pivot";
+export type DeskSplit = Task["split"];
 
 /** The identity of a member: its family and its parameters, as JSON with sorted keys. */
 export function memberKey(family: DeskFamily, member: DeskMember): string {

@@ -56,6 +56,12 @@ describe("createDeskTasks", () => {
     }
   });
 
+  it("says in each task which split it is of", () => {
+    for (const split of allSplits) {
+      expect(createDeskTasks({ split, seed: 1, count: 1 })[0]?.split).toBe(split);
+    }
+  });
+
   it("refuses a family that does not belong to the split", () => {
     const code = (split: (typeof allSplits)[number], families: string[]): unknown => {
       try {

@@ -40,7 +40,8 @@ const noDependencies = {
     },
   },
   harness: { id: "fake" },
-  clock: { nowMs: () => 0 },
+  verifiers: new Map([["fake", {}]]),
+  clock: { nowMs: () => 0, schedule: () => () => {} },
 } as unknown as AttemptDependencies;
 
 describe("runSuite", () => {

@@ -59,8 +59,42 @@ describe("installAtomically", () => {
     const controller = new AbortController();
     const waiting = installAtomically(other, controller.signal, async () => undefined);
     controller.abort();
-    await expect(waiting).rejects.toThrow();
+    await expect(waiting).rejects.toMatchObject({ code: "aborted" });
     expect(existsSync(other)).toBe(false);
+  });
+
+  it("is stopped while it waits for a lock", async () => {
+    const target = join(root, "pi-1");
+    mkdirSync(`${target}.lock`);
+    writeFileSync(join(`${target}.lock`, "pid"), String(process.pid));
+    const stop = new AbortController();
+    const waiting = installAtomically(target, stop.signal, async () => undefined);
+    while (readdirSync(root).length < 2) await new Promise(setImmediate);
+    stop.abort();
+    await expect(waiting).rejects.toMatchObject({ code: "aborted" });
+    expect(readdirSync(root)).toEqual(["pi-1.lock"]);
+  });
+
+  it("takes a stale lock over once, however many find it", async () => {
+    const target = join(root, "pi-1");
+    mkdirSync(`${target}.lock`);
+    writeFileSync(join(`${target}.lock`, "pid"), "999999999");
+    const fill = (folder: string): Promise<void> => writeFile(join(folder, "done"), "");
+    await Promise.all(Array.from({ length: 8 }, () => installAtomically(target, signal, fill)));
+    expect(readdirSync(target)).toEqual(["done"]);
+    expect(readdirSync(root)).toEqual(["pi-1"]);
+  });
+
+  it("keeps the install that was complete first, and the lock of another owner", async () => {
+    const target = join(root, "pi-1");
+    await installAtomically(target, signal, async (folder) => {
+      await writeFile(join(folder, "late"), "");
+      mkdirSync(target);
+      writeFileSync(join(target, "first"), "");
+      writeFileSync(join(`${target}.lock`, "pid"), "1 another");
+    });
+    expect(readdirSync(target)).toEqual(["first"]);
+    expect(readdirSync(root)).toEqual(["pi-1", "pi-1.lock"]);
   });
 
   it("names the folder it cannot write to", async () => {

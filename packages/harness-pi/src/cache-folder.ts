@@ -1,8 +1,9 @@
 /**
  * Where installs live, and how one appears there.
  *
- * Laws: an install is complete or absent (made beside, then renamed); two processes never install the same thing at
- * once; a lock whose owner is gone is taken over.
+ * Laws: an install is complete or absent (made beside, then renamed), and the first that is complete stays; a lock
+ * appears with its owner's name in it, so that others wait; a lock whose owner is gone is taken over. Should two take
+ * one over in the same instant, both fill a folder of their own and the first to finish wins.
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -12,7 +13,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { attributeError } from "@gimbal-rl/core";
+import { attributeError, throwIfAborted } from "@gimbal-rl/core";
 
 const execute = promisify(execFile);
 
@@ -28,7 +29,7 @@ const staleAfterMs = 900_000;
  * Makes `target` by filling a temporary folder and renaming it, unless it is there already.
  *
  * @param fill - Fills the folder it is given; may throw.
- * @throws {GimbalError} `harness-missing` when the cache cannot be written; whatever `fill` throws.
+ * @throws {GimbalError} `harness-missing` when the cache cannot be written; `aborted`; whatever `fill` throws.
  */
 export async function installAtomically(
   target: string,
@@ -36,9 +37,10 @@ export async function installAtomically(
   fill: (folder: string) => Promise<void>,
 ): Promise<void> {
   const lock = `${target}.lock`;
+  const owner = `${process.pid} ${randomUUID()}`;
   try {
     await mkdir(dirname(target), { recursive: true });
-    await takeLock(lock, signal);
+    await takeLock(lock, owner, signal);
   } catch (error) {
     throw attributeError(error, "harness-missing", "harness", `Cannot write to ${dirname(target)}`);
   }
@@ -48,11 +50,19 @@ export async function installAtomically(
     await mkdir(temporary);
     await fill(temporary);
     await makeReadable(temporary);
-    await rename(temporary, target);
+    await rename(temporary, target).catch((error: unknown) => {
+      if (!isTaken(error)) throw error;
+    });
   } finally {
     await rm(temporary, { recursive: true, force: true });
-    await rm(lock, { recursive: true, force: true });
+    if ((await readOwner(lock)) === owner) await rm(lock, { recursive: true, force: true });
   }
+}
+
+/** Whether a folder could not be renamed because its new place holds files already. */
+function isTaken(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "EEXIST" || code === "ENOTEMPTY";
 }
 
 /** An agent may run as another user than the one who installs. */
@@ -60,29 +70,51 @@ export async function makeReadable(folder: string): Promise<void> {
   if (process.platform !== "win32") await execute("chmod", ["-R", "a+rX", "--", folder]);
 }
 
-async function takeLock(lock: string, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    signal.throwIfAborted();
-    try {
-      await mkdir(lock);
-      await writeFile(join(lock, "pid"), String(process.pid));
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+async function takeLock(lock: string, owner: string, signal: AbortSignal): Promise<void> {
+  const own = `${lock}.${randomUUID().slice(0, 8)}.tmp`;
+  await mkdir(own);
+  try {
+    await writeFile(join(own, "pid"), owner);
+    for (;;) {
+      throwIfAborted(signal);
+      try {
+        await rename(own, lock);
+        return;
+      } catch (error) {
+        if (!isTaken(error)) throw error;
+      }
+      if (await isStale(lock)) await removeStale(lock);
+      else await sleep(100, undefined, { signal });
     }
-    if (await isStale(lock)) await rm(lock, { recursive: true, force: true });
-    else await sleep(100, undefined, { signal });
+  } finally {
+    await rm(own, { recursive: true, force: true });
   }
 }
+
+/** Moved away first: what is removed then is what was looked at, never the lock of the next owner. */
+async function removeStale(lock: string): Promise<void> {
+  const moved = `${lock}.${randomUUID().slice(0, 8)}.tmp`;
+  // Another one was faster where this fails; the caller looks again.
+  if (!(await rename(lock, moved).then(isDone, () => false))) return;
+  // It was taken over between the look and the move: its owner gets it back.
+  if (!(await isStale(moved)) && (await rename(moved, lock).then(isDone, () => false))) return;
+  await rm(moved, { recursive: true, force: true });
+}
+
+const isDone = (): boolean => true;
 
 async function isStale(lock: string): Promise<boolean> {
   const status = await stat(lock).catch(() => null);
   if (status === null) return false;
   const ageMs = Date.now() - status.mtimeMs;
-  const pid = Number(await readFile(join(lock, "pid"), "utf8").catch(() => ""));
-  // The owner writes its pid right after making the folder.
-  if (pid === 0) return ageMs > 5_000;
+  const pid = Number.parseInt(await readOwner(lock), 10);
+  // An older version wrote its pid after making the folder.
+  if (Number.isNaN(pid)) return ageMs > 5_000;
   return ageMs > staleAfterMs || !isAlive(pid);
+}
+
+function readOwner(lock: string): Promise<string> {
+  return readFile(join(lock, "pid"), "utf8").catch(() => "");
 }
 
 function isAlive(pid: number): boolean {

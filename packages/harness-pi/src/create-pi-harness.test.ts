@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { HarnessRunSpec } from "@gimbal-rl/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createPiHarness, type PiHarnessOptions } from "./create-pi-harness.js";
@@ -95,6 +95,9 @@ describe("createPiHarness", () => {
     ]);
     const outside = harness.launch({ ...spec, sandboxLevel: "process" });
     expect(outside.argv[0]).toBe(process.execPath);
+    // The agent's own `node check.js` finds that Node, wherever the host keeps it.
+    expect(inside.env.PATH?.split(":")[0]).toBe("/opt/node/bin");
+    expect(outside.env.PATH?.split(":")[0]).toBe(dirname(process.execPath));
     expect(outside.readOnlyMounts).toBeUndefined();
   });
 

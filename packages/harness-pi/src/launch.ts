@@ -24,7 +24,7 @@ export interface PiLaunchOptions {
 export interface PiInstall {
   readonly installDir: string;
   readonly nodePath: string;
-  /** Compile caches by level, filled by `prepare`; null = none. */
+  /** The folder of the compile cache, filled by `prepare`; null = none. */
   readonly compileCacheDir: string | null;
 }
 

@@ -9,13 +9,16 @@ import { join } from "node:path";
 import {
   type Attempt,
   attributeError,
-  type Clock,
+  GimbalError,
   type Harness,
   type Sandbox,
   type SessionId,
   type Task,
+  type TimerClock,
+  throwIfAborted,
   type Verdict,
   type Verifier,
+  type VerifyInput,
   type WorkspaceDiff,
 } from "@gimbal-rl/core";
 import { type HarnessRun, runHarness } from "@gimbal-rl/harness";
@@ -35,7 +38,7 @@ export interface AttemptDependencies {
   readonly harness: Harness;
   readonly sandbox: Sandbox;
   readonly verifiers: ReadonlyMap<string, Verifier>;
-  readonly clock: Clock;
+  readonly clock: TimerClock;
   /** Model name on the wire. */
   readonly model: string;
   readonly contextTokens: number;
@@ -48,13 +51,14 @@ export interface AttemptDependencies {
   readonly logsDir?: string;
 }
 
-/** Called while an attempt moves on; for progress lines. */
+/** How far an attempt has come; for progress lines. */
 export type AttemptStage = "start" | "run" | "grade" | "end";
 
 /**
  * Runs one attempt to its end.
+ * @param onStage - Called when the attempt comes to a stage.
  * @throws {GimbalError} with boundary `sandbox`, `verifier`, `capture` or `upstream`: an infrastructure failure, to be
- * run again.
+ * run again when `isRetryable` says so; `config-invalid` when the task's verifier is not known; `aborted`.
  */
 export async function runAttempt(
   dependencies: AttemptDependencies,
@@ -65,6 +69,7 @@ export async function runAttempt(
   onStage: (stage: AttemptStage) => void = () => {},
 ): Promise<AttemptRecord> {
   const { clock, harness, sandbox, sessions } = dependencies;
+  const verifier = requireVerifier(dependencies, task);
   const startedAtMs = clock.nowMs();
   onStage("start");
   const grant = await sessions.createSession({
@@ -110,7 +115,7 @@ export async function runAttempt(
       ...(logsDir === null ? {} : { logsDir }),
     });
     runEndedAtMs = clock.nowMs();
-    signal.throwIfAborted();
+    throwIfAborted(signal);
     diff = await instance.diff();
   } catch (error) {
     throw attributeError(error, "sandbox-failed", "sandbox", `Attempt ${attempt.attemptId}`);
@@ -119,7 +124,7 @@ export async function runAttempt(
   }
   onStage("grade");
   const gradingStartedAtMs = clock.nowMs();
-  const verdict = await judge(dependencies, task, diff, signal);
+  const verdict = await judge(verifier, { task, diff, sandbox }, signal);
   const gradingEndedAtMs = clock.nowMs();
   const { failureClass, score } = classifyAttempt({ ...ran, info, verdict });
   if (score === 1 && logsDir !== null) await rm(logsDir, { recursive: true, force: true });
@@ -143,29 +148,30 @@ export async function runAttempt(
 }
 
 async function judge(
-  dependencies: AttemptDependencies,
-  task: Task,
-  diff: WorkspaceDiff,
+  verifier: Verifier,
+  input: VerifyInput,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const verifier = dependencies.verifiers.get(task.verifier.kind);
-  if (verifier === undefined) {
-    return {
-      verifier: task.verifier.kind,
-      score: null,
-      failureClass: "infrastructure",
-      evidence: [
-        {
-          kind: "configuration",
-          passed: false,
-          text: `No verifier of kind "${task.verifier.kind}"; known: ${[...dependencies.verifiers.keys()].join(", ")}.`,
-        },
-      ],
-    };
-  }
   try {
-    return await verifier.verify({ task, diff, sandbox: dependencies.sandbox }, signal);
+    return await verifier.verify(input, signal);
   } catch (error) {
     throw attributeError(error, "verifier-failed", "verifier", `Verifier ${verifier.kind}`);
   }
+}
+
+/**
+ * The verifier of a task.
+ * @throws {GimbalError} `config-invalid` when the registry has none of its kind.
+ */
+export function requireVerifier(
+  { verifiers }: Pick<AttemptDependencies, "verifiers">,
+  task: Task,
+): Verifier {
+  const verifier = verifiers.get(task.verifier.kind);
+  if (verifier !== undefined) return verifier;
+  throw new GimbalError(
+    "config-invalid",
+    `Task ${task.taskId} wants a verifier of kind "${task.verifier.kind}"; known: ${[...verifiers.keys()].join(", ")}. Correct its verifier.kind, or add the verifier to the registry.`,
+    { boundary: "verifier", details: { taskId: task.taskId, kind: task.verifier.kind } },
+  );
 }

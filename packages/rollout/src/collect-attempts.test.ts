@@ -11,11 +11,12 @@ import {
   type Store,
   type Task,
   type TaskId,
+  type TimerClock,
   type Verdict,
 } from "@gimbal-rl/core";
 import type { SessionInfo } from "@gimbal-rl/proxy";
 import { createMemoryStore } from "@gimbal-rl/store";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type AttemptRecord, attemptDiscardedKind, attemptEndKind } from "./attempt-record.js";
 import type { AttemptDependencies } from "./attempt-runner.js";
 import { type CollectOptions, collectGroups, loadCalls, planGroup } from "./collect-attempts.js";
@@ -59,8 +60,39 @@ interface Try {
   readonly wait?: Promise<void>;
 }
 
+interface FakeClock extends TimerClock {
+  /** Moves on and lets what is due, and what follows from it, run. */
+  advance(ms: number): Promise<void>;
+  /** Timers that were neither cancelled nor due yet. */
+  pending(): number;
+}
+
+function createFakeClock(): FakeClock {
+  let nowMs = 1000;
+  const timers = new Map<object, { readonly atMs: number; readonly work: () => void }>();
+  return {
+    nowMs: () => nowMs,
+    schedule: (delayMs, work) => {
+      const id = {};
+      timers.set(id, { atMs: nowMs + delayMs, work });
+      return () => timers.delete(id);
+    },
+    advance: async (ms) => {
+      // First everything comes to the point where it waits.
+      await settle();
+      nowMs += ms;
+      for (const [id, { atMs, work }] of timers) {
+        if (atMs <= nowMs && timers.delete(id)) work();
+      }
+      await settle();
+    },
+    pending: () => timers.size,
+  };
+}
+
 interface Fake {
   readonly dependencies: AttemptDependencies;
+  readonly clock: FakeClock;
   /** Attempt ids of the tries that were started, in order. */
   readonly started: string[];
 }
@@ -77,6 +109,7 @@ const completed: HarnessOutcome = {
 /** Dependencies without processes. One attempt at a time asks for its sandbox right after its session. */
 function createFake(script: Script): Fake {
   const started: string[] = [];
+  const clock = createFakeClock();
   const attemptOf = new Map<string, string>();
   const current: Try[] = [];
   const dependencies: AttemptDependencies = {
@@ -123,7 +156,7 @@ function createFake(script: Script): Fake {
         },
       ],
     ]),
-    clock: { nowMs: () => 1000 },
+    clock,
     model: "m",
     contextTokens: 100,
     maxOutputTokens: 10,
@@ -131,7 +164,7 @@ function createFake(script: Script): Fake {
     wallClockMs: 1000,
     temperature: 1,
   };
-  return { dependencies, started };
+  return { clock, dependencies, started };
 }
 
 function createInstance({ error, score = 1, wait }: Try): SandboxInstance {
@@ -169,9 +202,8 @@ async function eventsOf(store: Store, kind: string): Promise<unknown[]> {
   return found;
 }
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+/** Lets everything run that waits for no timer. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("collectGroups", () => {
   it("keeps the order of the plan and stores one end per attempt", async () => {
@@ -243,6 +275,39 @@ describe("collectGroups", () => {
     expect(await eventsOf(store, attemptEndKind)).toEqual([]);
   });
 
+  it("throws at once what another try would meet again, and counts its tokens", async () => {
+    const codes = [
+      "config-invalid",
+      "invalid-request",
+      "harness-missing",
+      "model-invalid",
+    ] as const;
+    for (const code of codes) {
+      const store = createMemoryStore();
+      const fake = createFake(() => ({ error: new GimbalError(code, "wrong.") }));
+      const run = collectGroups([planOf("a", 1)], optionsFor(fake, store), signal);
+      await expect(run).rejects.toMatchObject({ code });
+      expect(fake.started).toHaveLength(1);
+      expect(await eventsOf(store, attemptDiscardedKind)).toMatchObject([{ reason: code }]);
+    }
+  });
+
+  it("starts nothing when a task wants a verifier that is not there", async () => {
+    const fake = createFake(() => ({}));
+    const bad = planOf("b", 1);
+    const task = { ...bad.task, verifier: { kind: "other", options: {} } };
+    const run = collectGroups(
+      [planOf("a", 1), { ...bad, task }],
+      optionsFor(fake, createMemoryStore()),
+      signal,
+    );
+    await expect(run).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringContaining('verifier of kind "other"; known: fake'),
+    });
+    expect(fake.started).toEqual([]);
+  });
+
   it("throws a programming mistake at once", async () => {
     const fake = createFake(() => ({}));
     const dependencies = {
@@ -256,6 +321,18 @@ describe("collectGroups", () => {
     };
     const options = optionsFor({ ...fake, dependencies }, createMemoryStore());
     await expect(collectGroups([planOf("a", 1)], options, signal)).rejects.toThrow("mistake");
+  });
+
+  it("is aborted when it is stopped, also before it began", async () => {
+    const run = collectGroups(
+      [planOf("a", 1)],
+      optionsFor(
+        createFake(() => ({})),
+        createMemoryStore(),
+      ),
+      AbortSignal.abort(),
+    );
+    await expect(run).rejects.toMatchObject({ code: "aborted" });
   });
 
   it("ends with the caller's reason when it is stopped, and keeps what was finished", async () => {
@@ -283,8 +360,22 @@ describe("collectGroups", () => {
 describe("a group with a quorum and a deadline", () => {
   const never = new Promise<void>(() => {});
 
+  it("leaves no timer behind, whether it ends well or not", async () => {
+    for (const error of [undefined, new GimbalError("config-invalid", "wrong.")]) {
+      const fake = createFake(() => (error === undefined ? {} : { error }));
+      const options = { quorum: 0.5, groupDeadlineMs: 50 };
+      const run = collectGroups(
+        [planOf("a", 2)],
+        optionsFor(fake, createMemoryStore(), options),
+        signal,
+      );
+      await run.catch(() => undefined);
+      expect(fake.started).not.toEqual([]);
+      expect(fake.clock.pending()).toBe(0);
+    }
+  });
+
   it("is closed at the deadline when its quorum is in; what was cut is told", async () => {
-    vi.useFakeTimers();
     const store = createMemoryStore();
     const fake = createFake((attemptId) => (attemptId.endsWith("/2") ? { wait: never } : {}));
     const run = collectGroups(
@@ -292,9 +383,9 @@ describe("a group with a quorum and a deadline", () => {
       optionsFor(fake, store, { concurrency: 3, quorum: 0.5, groupDeadlineMs: 50 }),
       signal,
     );
-    await vi.advanceTimersByTimeAsync(49);
+    await fake.clock.advance(49);
     expect(await eventsOf(store, attemptDiscardedKind)).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1);
+    await fake.clock.advance(1);
     const [group] = await run;
     expect(group?.records.map(({ attempt }) => attempt.index)).toEqual([0, 1]);
     expect(group?.missing).toBe(1);
@@ -304,7 +395,6 @@ describe("a group with a quorum and a deadline", () => {
   });
 
   it("waits past the deadline until its quorum is in", async () => {
-    vi.useFakeTimers();
     let finish = (): void => {};
     const slow = new Promise<void>((resolve) => {
       finish = resolve;
@@ -321,7 +411,7 @@ describe("a group with a quorum and a deadline", () => {
     ).finally(() => {
       isDone = true;
     });
-    await vi.advanceTimersByTimeAsync(500);
+    await fake.clock.advance(500);
     expect(isDone).toBe(false);
     finish();
     const [group] = await run;
@@ -330,7 +420,6 @@ describe("a group with a quorum and a deadline", () => {
   });
 
   it("has no deadline when all attempts must be in", async () => {
-    vi.useFakeTimers();
     let finish = (): void => {};
     const slow = new Promise<void>((resolve) => {
       finish = resolve;
@@ -341,7 +430,7 @@ describe("a group with a quorum and a deadline", () => {
       optionsFor(fake, createMemoryStore(), { concurrency: 2, groupDeadlineMs: 50 }),
       signal,
     );
-    await vi.advanceTimersByTimeAsync(1000);
+    await fake.clock.advance(1000);
     finish();
     const [group] = await run;
     expect(group?.records).toHaveLength(2);

@@ -12,10 +12,12 @@ import {
   GimbalError,
   type GroupId,
   hashToSeed,
+  isRetryable,
   type PolicyVersion,
   type SessionId,
   type Store,
   type Task,
+  throwIfAborted,
 } from "@gimbal-rl/core";
 import {
   type AttemptRecord,
@@ -26,6 +28,7 @@ import {
 import {
   type AttemptDependencies,
   type AttemptStage,
+  requireVerifier,
   runAttempt,
   type SessionHost,
 } from "./attempt-runner.js";
@@ -90,30 +93,35 @@ export interface CollectedGroup {
 
 /**
  * Collects all groups; results keep the order of the plan.
- * @throws {GimbalError} the last infrastructure failure when an attempt failed `maxTries` times, or `aborted`.
+ * @throws {GimbalError} the last infrastructure failure when an attempt failed `maxTries` times; at once what another
+ * try would meet again (`config-invalid`, `invalid-request`, `harness-missing`, ...: see `isRetryable`); `aborted`.
  */
 export async function collectGroups(
   plans: readonly PlannedGroup[],
   options: CollectOptions,
   signal: AbortSignal,
 ): Promise<CollectedGroup[]> {
+  for (const { task } of plans) requireVerifier(options.dependencies, task);
   const state = plans.map((plan) => createGroupState(plan, options));
   const jobs = plans.flatMap((plan, group) =>
     plan.attempts.map((attempt) => ({ attempt, task: plan.task, group })),
   );
   let done = 0;
-  const records = await mapPooled(jobs, options.concurrency, async ({ attempt, group, task }) => {
-    const groupState = state[group];
-    if (groupState === undefined) throw new RangeError(`No group ${group}.`);
-    const record = await collectOne(attempt, task, options, groupState, signal);
-    done += 1;
-    if (record !== null) {
-      groupState.finished();
-      options.onAttempt?.(record, done, jobs.length);
-    }
-    return record;
+  const run = (): Promise<(AttemptRecord | null)[]> =>
+    mapPooled(jobs, options.concurrency, async ({ attempt, group, task }) => {
+      const groupState = state[group];
+      if (groupState === undefined) throw new RangeError(`No group ${group}.`);
+      const record = await collectOne(attempt, task, options, groupState, signal);
+      done += 1;
+      if (record !== null) {
+        groupState.finished();
+        options.onAttempt?.(record, done, jobs.length);
+      }
+      return record;
+    });
+  const records = await run().finally(() => {
+    for (const one of state) one.stop();
   });
-  for (const one of state) one.stop();
   return plans.map((plan, group) => {
     const own = records.filter((_, job) => jobs[job]?.group === group);
     const finished = own.filter((record) => record !== null);
@@ -135,27 +143,25 @@ function createGroupState(plan: PlannedGroup, options: CollectOptions): GroupSta
   const needed = Math.ceil(quorum * plan.attempts.length - 1e-9);
   let finished = 0;
   let late = false;
-  let timer: ReturnType<typeof setTimeout> | null = null;
+  const { clock } = options.dependencies;
+  let cancel: (() => void) | null = null;
   const closeIfDue = (): void => {
     if (late && finished >= needed) controller.abort();
   };
   return {
     deadline: controller.signal,
     started: () => {
-      if (groupDeadlineMs === undefined || quorum >= 1 || timer !== null) return;
-      timer = setTimeout(() => {
+      if (groupDeadlineMs === undefined || quorum >= 1 || cancel !== null) return;
+      cancel = clock.schedule(groupDeadlineMs, () => {
         late = true;
         closeIfDue();
-      }, groupDeadlineMs);
-      timer.unref();
+      });
     },
     finished: () => {
       finished += 1;
       closeIfDue();
     },
-    stop: () => {
-      if (timer !== null) clearTimeout(timer);
-    },
+    stop: () => cancel?.(),
   };
 }
 
@@ -172,7 +178,7 @@ async function collectOne(
   group.started();
   const either = AbortSignal.any([signal, group.deadline]);
   for (let tries = 1; ; tries += 1) {
-    signal.throwIfAborted();
+    throwIfAborted(signal);
     if (group.deadline.aborted) return null;
     let failure: unknown;
     // A try that ends in an exception leaves no record; what its session sampled is counted all the same.
@@ -198,7 +204,7 @@ async function collectOne(
       );
       await discard(record.failureClass);
     } catch (error) {
-      signal.throwIfAborted();
+      throwIfAborted(signal);
       if (group.deadline.aborted) {
         await discard("group-deadline");
         return null;
@@ -207,7 +213,7 @@ async function collectOne(
       failure = error;
       await discard(error.code);
     }
-    if (tries >= maxTries) throw failure;
+    if (tries >= maxTries || !isRetryable(failure)) throw failure;
   }
 }
 

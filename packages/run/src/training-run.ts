@@ -5,7 +5,13 @@
  * in place; so a run that was killed at any moment continues from its folder without losing or counting anything twice.
  */
 import type { TrainablePolicy } from "@gimbal-rl/compute";
-import type { PolicyVersion, Store, Task, TrainableEngine } from "@gimbal-rl/core";
+import {
+  type PolicyVersion,
+  type Store,
+  type Task,
+  type TrainableEngine,
+  throwIfAborted,
+} from "@gimbal-rl/core";
 import { runSuite, type SuiteResult } from "@gimbal-rl/eval";
 import {
   type AttemptDependencies,
@@ -102,7 +108,7 @@ export async function runTraining(
   const total = config.steps * config.groupsPerStep * config.groupSize;
   await inPhase(options, "train", total, async (collect) => {
     while (trainer.completedSteps() < config.steps) {
-      signal.throwIfAborted();
+      throwIfAborted(signal);
       const report = await takeStep(options, collect, signal);
       steps.push(report);
       await options.saveUsage?.();

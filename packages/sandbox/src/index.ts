@@ -6,5 +6,4 @@ export {
   type NamespaceTool,
 } from "./detect-namespaces.js";
 export type { ProcessLimits } from "./limits.js";
-export { isSafeRelativePath } from "./relative-path.js";
 export { type DiffLimits, defaultDiffLimits } from "./workspace-diff.js";

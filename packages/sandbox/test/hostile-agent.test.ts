@@ -1,11 +1,12 @@
 /**
  * An agent that attacks its sandbox at level `namespace` (design.md 1.7), for each tool that makes namespaces here.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SandboxInstance } from "@gimbal-rl/core";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { detectNamespaces } from "../src/detect-namespaces.js";
 import { createSandbox } from "../src/index.js";
 
@@ -14,6 +15,18 @@ const never = new AbortController().signal;
 function reasonAgainst(tool: "bubblewrap" | "unshare"): string | null {
   const support = detectNamespaces(tool);
   return support.tool === null ? support.reason : null;
+}
+
+/** Processes of the whole machine, all namespaces included, whose command line holds a text. */
+function hostProcessesNaming(text: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(join("/proc", pid, "cmdline"), "utf8").includes(text);
+    } catch {
+      return false; // It ended between the two reads.
+    }
+  });
 }
 
 for (const tool of ["bubblewrap", "unshare"] as const) {
@@ -172,15 +185,16 @@ for (const tool of ["bubblewrap", "unshare"] as const) {
 
       it("leaves no child behind, whatever it detaches from", async () => {
         const instance = await create();
-        await attack(
+        const beat = `beat-${randomUUID()}`;
+        const running = attack(
           instance,
-          `(trap '' HUP TERM; setsid env -i /bin/bash -c 'while :; do echo x >> /workspace/beat; sleep 0.02; done' \\
-             </dev/null >/dev/null 2>&1 &) ; sleep 0.2`,
+          `(trap '' HUP TERM; setsid env -i /bin/bash -c 'while :; do echo x >> /workspace/${beat}; sleep 0.02; done' \\
+             </dev/null >/dev/null 2>&1 &) ; until [ -s ${beat} ]; do sleep 0.01; done`,
         );
-        const first = (await instance.diff()).changed.beat;
-        expect(first).toMatch(/^x/);
-        await new Promise((resolve) => setTimeout(resolve, 150));
-        expect((await instance.diff()).changed.beat).toBe(first);
+        await vi.waitFor(() => expect(hostProcessesNaming(beat)).not.toEqual([]));
+        await running;
+        expect((await instance.diff()).changed[beat]).toMatch(/^x/);
+        await vi.waitFor(() => expect(hostProcessesNaming(beat)).toEqual([]));
       });
 
       it("is cut at its output limit when it prints a gigabyte, in little memory", async () => {

@@ -8,7 +8,7 @@ import {
   type Sandbox,
   type SandboxLevel,
   type Store,
-  systemClock,
+  systemTimerClock,
 } from "@gimbal-rl/core";
 import { openAiChat } from "@gimbal-rl/dialects";
 import { createLocalEngine, type LocalEngine } from "@gimbal-rl/engine";
@@ -87,8 +87,8 @@ export async function createAttemptStack(options: AttemptStackOptions): Promise<
       sessions: gateway,
       harness,
       sandbox,
-      verifiers: createVerifiers(),
-      clock: systemClock,
+      verifiers: createVerifiers({ nodePath: process.execPath }),
+      clock: systemTimerClock,
       model,
       contextTokens: engine.info.contextLength,
       maxOutputTokens: options.maxOutputTokens ?? 512,

@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
-import { GimbalError } from "@gimbal-rl/core";
+import { GimbalError, throwIfAborted } from "@gimbal-rl/core";
 import {
   type AttemptRecord,
   attemptEndKind,
@@ -72,7 +72,7 @@ export async function replayGrpoRun(
       retain: { last: 1 },
     });
     while (trainer.completedSteps() < last.step) {
-      signal.throwIfAborted();
+      throwIfAborted(signal);
       const step = trainer.completedSteps() + 1;
       const planned = await store.get(stepPlanKind, String(step));
       if (planned === null)

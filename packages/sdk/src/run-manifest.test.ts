@@ -56,5 +56,9 @@ describe("a run folder", () => {
     await expect(readRunFolder(folder)).rejects.toThrow(/format 1 expected/);
     await writeFile(join(folder, "run.json"), JSON.stringify(manifest));
     await expect(readRunFolder(folder)).rejects.toThrow(/tasks\.json/);
+    await writeFile(join(folder, "tasks.json"), JSON.stringify({ ...tasks, heldout: undefined }));
+    await expect(readRunFolder(folder)).rejects.toThrow(/no list "heldout"/);
+    await writeFile(join(folder, "tasks.json"), JSON.stringify({ ...tasks, train: [{}] }));
+    await expect(readRunFolder(folder)).rejects.toThrow(/train\[0\]: Task field taskId is missing/);
   });
 });

@@ -3,7 +3,13 @@
  */
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { attributeError, GimbalError, type SandboxLevel } from "@gimbal-rl/core";
+import {
+  attributeError,
+  GimbalError,
+  parseTask,
+  type SandboxLevel,
+  type Task,
+} from "@gimbal-rl/core";
 import { parseRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
 import { replaceFile } from "@gimbal-rl/trainer";
 
@@ -97,6 +103,32 @@ export async function readRunFolder(
     );
   }
   parseRunConfig(manifest.config);
-  const tasks = (await readJson(join(runDir, "tasks.json"), "the tasks of the run")) as RunTasks;
+  const tasksPath = join(runDir, "tasks.json");
+  const tasks = parseTasks(tasksPath, await readJson(tasksPath, "the tasks of the run"));
   return { manifest, tasks };
+}
+
+function parseTasks(path: string, value: unknown): RunTasks {
+  const lists = (value ?? {}) as Readonly<Partial<Record<keyof RunTasks, unknown>>>;
+  const parseList = (name: keyof RunTasks): readonly Task[] => {
+    const list = lists[name];
+    if (!Array.isArray(list)) {
+      throw new GimbalError("config-invalid", `${path} has no list "${name}"; expected tasks.`);
+    }
+    return list.map((one, index) => {
+      try {
+        return parseTask(one);
+      } catch (error) {
+        const text = error instanceof Error ? error.message : String(error);
+        throw new GimbalError("config-invalid", `${path}, ${name}[${index}]: ${text}`, {
+          cause: error,
+        });
+      }
+    });
+  };
+  return {
+    train: parseList("train"),
+    heldout: parseList("heldout"),
+    heldoutFamily: parseList("heldoutFamily"),
+  };
 }

@@ -1,7 +1,8 @@
 import type { Task, Verdict } from "@gimbal-rl/core";
 import { describe, expect, it } from "vitest";
 import { createPlainSandbox, makeTask } from "../test/plain-sandbox.js";
-import { combineVerdicts, createVerifiers } from "./index.js";
+import { combineVerdicts } from "./all.js";
+import { createVerifiers } from "./index.js";
 
 const verifiers = createVerifiers({ nodePath: process.execPath });
 const signal = new AbortController().signal;
@@ -113,6 +114,17 @@ describe("command-succeeds", () => {
     expect((await run(["node", "-e", "process.exit(3)"])).evidence[0]?.text).toContain(
       "exit code 3",
     );
+  });
+
+  it("is not scored when the command does not exist, and 0 when it only ends that way", async () => {
+    for (const argv of [["gimbal-no-such-command"], ["/nowhere/check"]]) {
+      const verdict = await run(argv);
+      expect([verdict.score, verdict.failureClass], argv[0]).toEqual([null, "infrastructure"]);
+      expect(verdict.evidence[0]?.text).toContain(`no command ${argv[0]}`);
+    }
+    expect((await run(["sh", "-c", "exit 127"])).score).toBe(0);
+    expect((await run(["node", "-e", "process.exit(126)"])).score).toBe(0);
+    expect((await run(["./deleted-by-the-agent"])).score).toBe(0);
   });
 
   it("fails a command that never ends", async () => {

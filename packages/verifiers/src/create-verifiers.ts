@@ -10,7 +10,7 @@ import { createNodeTestsPass } from "./node-tests-pass.js";
 
 /** Options of {@link createVerifiers}. */
 export interface VerifiersOptions {
-  /** Host path of the Node that grading uses, for example `process.execPath`. Default: the one on the sandbox's PATH. */
+  /** Host path of the Node that grading uses, for example `process.execPath`. Default: the one on the sandbox's PATH, if any. */
   readonly nodePath?: string;
   /** Gives an unguessable text each time. Default: `crypto.randomUUID`. */
   readonly createNonce?: () => string;

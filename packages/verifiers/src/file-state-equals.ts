@@ -6,6 +6,7 @@
  */
 import type { Evidence, Task, Verifier } from "@gimbal-rl/core";
 import { buildGradingFiles, isProtectedPath } from "./grading-copy.js";
+import { normaliseText } from "./normalise-text.js";
 import { isRecord, type OptionReader, readOptions } from "./options.js";
 import { evidence, judge } from "./verdict.js";
 
@@ -13,7 +14,7 @@ import { evidence, judge } from "./verdict.js";
 export type FileExpectation =
   | string
   | { readonly exact: string }
-  /** Equal after line ends become LF and blanks at line ends and blank lines at the end are dropped. */
+  /** Equal after {@link normaliseText}. */
   | { readonly normalised: string }
   /** Matches somewhere; `flags` as in JavaScript. */
   | { readonly regex: string; readonly flags?: string }
@@ -100,9 +101,9 @@ function exactly(wanted: string): Check {
 }
 
 function normalisedTo(wanted: string): Check {
-  const target = normalise(wanted);
+  const target = normaliseText(wanted);
   return (text) =>
-    text !== undefined && normalise(text) === target ? null : describeDifference(text, wanted);
+    text !== undefined && normaliseText(text) === target ? null : describeDifference(text, wanted);
 }
 
 function matching(pattern: string, flags: unknown, options: OptionReader): Check {
@@ -117,13 +118,6 @@ function matching(pattern: string, flags: unknown, options: OptionReader): Check
     if (text === undefined) return "missing";
     return regex.test(text) ? null : `does not match ${regex}`;
   };
-}
-
-function normalise(text: string): string {
-  return text
-    .replaceAll("\r\n", "\n")
-    .replace(/[ \t]+$/gm, "")
-    .replace(/\n+$/, "");
 }
 
 function describeDifference(text: string | undefined, wanted: string): string {

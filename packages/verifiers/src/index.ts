@@ -1,5 +1,5 @@
 /** Scores an attempt with evidence and a failure class. */
-export { combineVerdicts, createAll } from "./all.js";
+export { createAll } from "./all.js";
 export { createCommandSucceeds } from "./command-succeeds.js";
 export { createVerifiers, type VerifiersOptions } from "./create-verifiers.js";
 export { type FileExpectation, fileStateEquals } from "./file-state-equals.js";
@@ -12,4 +12,5 @@ export {
 } from "./grading-copy.js";
 export { locateNode, type NodeLocation } from "./node-location.js";
 export { createNodeTestsPass } from "./node-tests-pass.js";
+export { normaliseText } from "./normalise-text.js";
 export { evidence, judge, unscored } from "./verdict.js";

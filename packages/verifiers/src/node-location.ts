@@ -8,16 +8,17 @@ export interface NodeLocation {
   readonly executable: string;
   /** `PATH` inside. */
   readonly path: string;
-  /** Host folders that must be visible for it. */
+  /** Host paths that must be visible for it. */
   readonly readOnlyPaths: readonly string[];
 }
 
 const systemPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
- * Where grading finds Node.
+ * Where grading finds Node. The binary alone is shown: its folder may be one in which the host keeps other things.
  *
- * @param nodePath - Host path of the binary; undefined = the one on the sandbox's own PATH.
+ * @param nodePath - Host path of the binary; undefined = the one on the sandbox's own PATH, which ends at the system's
+ * folders: a Node from nvm or volta is not on it.
  */
 export function locateNode(nodePath: string | undefined): NodeLocation {
   if (nodePath === undefined) return { executable: "node", path: systemPath, readOnlyPaths: [] };
@@ -25,6 +26,6 @@ export function locateNode(nodePath: string | undefined): NodeLocation {
   return {
     executable: nodePath,
     path: `${folder}:${systemPath}`,
-    readOnlyPaths: folder.startsWith("/usr/") ? [] : [folder],
+    readOnlyPaths: folder.startsWith("/usr/") ? [] : [nodePath],
   };
 }

@@ -2,7 +2,9 @@
  * The two scripts that run inside a grading copy for `node-tests-pass`.
  *
  * Laws: nothing that the graded code prints counts, because results are one line that begins with a nonce the code
- * never sees (read and deleted before any of it is loaded); the reporter works once; assertions are frozen first.
+ * never sees (read and deleted before any of it is loaded); the reporter works once; assertions are frozen first. That
+ * the grader started is a line of its own, written before any graded code is loaded, with a text of its own: who could
+ * read it back from the stream would not learn the nonce, and a socket or pipe that someone else reads gives nothing back.
  * What this cannot stop is code that searches its own process's memory or rewrites Node's stream internals: a task that
  * expects such an agent uses `command-succeeds` with the code in a child process.
  */
@@ -13,10 +15,11 @@ export const startTestName = "gimbal:start";
 /** `reporter.mjs`. Plain index assignment: array methods can be replaced by the graded code. */
 export const reporterScript: string = `import { readFileSync, unlinkSync, writeSync } from "node:fs";
 const file = new URL("./nonce", import.meta.url);
-const nonce = readFileSync(file, "utf8");
+const [startMark, nonce] = readFileSync(file, "utf8").split(" ");
 unlinkSync(file);
 const { stringify } = JSON;
 const write = writeSync;
+write(1, startMark + "\\n");
 let start;
 export const started = new Promise((resolve) => { start = resolve; });
 let used = false;

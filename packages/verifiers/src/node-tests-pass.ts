@@ -4,6 +4,9 @@
  * Options: `files`, test files in the copy; `expected`, full test name (`suite > test`) to `pass`, `fail` or `skip`;
  * `timeoutMs` (default 60,000); `maxOutputBytes` (default 1 MiB). A missing, additional, repeated or differing test
  * fails. One Node process in all. The test files belong into `protectedPaths` or `gradingFiles`.
+ *
+ * Law: a grader that did not start is no verdict on the attempt (not scored); whatever happens after its start line is
+ * the graded code's doing and scores 0, so that nobody turns a 0 into a rerun.
  */
 import type { Evidence, SandboxExit, Verifier } from "@gimbal-rl/core";
 import { createGradingCopy } from "./grading-copy.js";
@@ -40,12 +43,13 @@ export function createNodeTestsPass(node: NodeLocation, createNonce: () => strin
       if (names.length === 0 || !names.every(([, status]) => statuses.includes(status))) {
         throw options.fail("expected", 'test names with "pass", "fail" or "skip"');
       }
+      const startMark = createNonce();
       const nonce = createNonce();
       try {
         const copy = await createGradingCopy(input.sandbox, input.task, input.diff, {
           readOnlyPaths: node.readOnlyPaths,
           homeFiles: {
-            [`${scriptDir}/nonce`]: nonce,
+            [`${scriptDir}/nonce`]: `${startMark} ${nonce}`,
             [`${scriptDir}/reporter.mjs`]: reporterScript,
             [`${scriptDir}/driver.mjs`]: driverScript,
           },
@@ -62,12 +66,18 @@ export function createNodeTestsPass(node: NodeLocation, createNonce: () => strin
         const env = { PATH: node.path };
         const exit = await instance.run({ argv, env, timeoutMs, maxOutputBytes }, signal);
         if (exit.endedBy === "aborted") return unscored(kind, new Error("stopped by the caller"));
+        if (!exit.stdout.startsWith(`${startMark}\n`)) return unscored(kind, notStarted(exit));
         return judge(kind, input, checkTests(exit, nonce, expected), copy.tampered);
       } catch (error) {
         return unscored(kind, error);
       }
     },
   };
+}
+
+function notStarted(exit: SandboxExit): Error {
+  const ended = exit.endedBy === "exit" ? `exit code ${exit.exitCode}` : `ended by ${exit.endedBy}`;
+  return new Error(`the grader did not start (${ended})\n${exit.stderr}${exit.stdout}`.trim());
 }
 
 function checkTests(

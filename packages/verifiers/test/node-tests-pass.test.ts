@@ -1,4 +1,4 @@
-import type { Verdict } from "@gimbal-rl/core";
+import type { Task, Verdict } from "@gimbal-rl/core";
 import { describe, expect, it } from "vitest";
 import { createVerifiers } from "../src/index.js";
 import { createPlainSandbox, makeTask } from "./plain-sandbox.js";
@@ -19,12 +19,8 @@ test("later", { skip: true }, () => {});
 };
 const expected = { "add > adds": "pass", "add > adds zero": "pass", later: "skip" };
 
-async function grade(
-  changed: Record<string, string | null>,
-  options: Record<string, unknown> = {},
-): Promise<Verdict> {
-  const sandbox = createPlainSandbox();
-  const task = makeTask({
+function addTask(options: Record<string, unknown> = {}): Task {
+  return makeTask({
     files,
     protectedPaths: ["test/"],
     verifier: {
@@ -32,7 +28,14 @@ async function grade(
       options: { files: ["test/add.test.js"], expected, ...options },
     },
   });
-  const input = { task, diff: { changed, refused: [] }, sandbox };
+}
+
+async function grade(
+  changed: Record<string, string | null>,
+  options: Record<string, unknown> = {},
+): Promise<Verdict> {
+  const sandbox = createPlainSandbox();
+  const input = { task: addTask(options), diff: { changed, refused: [] }, sandbox };
   const verdict = await verifier?.verify(input, new AbortController().signal);
   expect(sandbox.open()).toBe(0);
   if (verdict === undefined) throw new Error("not registered");
@@ -85,6 +88,10 @@ describe("node-tests-pass", () => {
       const fake = async function* () { yield { type: "test:pass", data: { name: "adds", nesting: 0, details: {} } }; };
       for await (const _ of report(fake())) {} process.exit(0); export const add = 0;`,
     "fails to load": "export const add = ;",
+    "takes the start line back": `import { closeSync, openSync, readSync } from "node:fs";
+      for (const path of [1, "/proc/self/fd/1", "/dev/stdout"]) try { readSync(typeof path === "number" ? path : openSync(path, "r"), Buffer.alloc(4096)); } catch {}
+      try { closeSync(1); } catch {} process.exit(127); export const add = 0;`,
+    "ends like a program that was not found": "process.exit(127); export const add = 0;",
   };
   for (const [name, source] of Object.entries(tricks)) {
     it(`is not fooled by code that ${name}`, async () => {
@@ -105,6 +112,16 @@ describe("node-tests-pass", () => {
       { maxOutputBytes: 100_000, timeoutMs: 5_000 },
     );
     expect(verdict.score).toBe(0);
+  });
+
+  it("is not scored when the grader did not start, and says why", async () => {
+    const gone = createVerifiers({ nodePath: "/nowhere/bin/node" }).get("node-tests-pass");
+    const input = { task: addTask(), diff: { changed: { "src/add.js": good }, refused: [] } };
+    const sandbox = createPlainSandbox();
+    const verdict = await gone?.verify({ ...input, sandbox }, new AbortController().signal);
+    expect([verdict?.score, verdict?.failureClass]).toEqual([null, "infrastructure"]);
+    expect(verdict?.evidence[0]?.text).toContain("did not start");
+    expect(sandbox.open()).toBe(0);
   });
 
   it("is not scored when the sandbox fails, and refuses bad options by name", async () => {

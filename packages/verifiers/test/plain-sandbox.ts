@@ -39,7 +39,8 @@ export function createPlainSandbox(): Sandbox & { readonly open: () => number } 
 }
 
 function run(command: SandboxCommand, cwd: string): Promise<SandboxExit> {
-  const [file = "", ...rest] = command.argv;
+  // As the real one: a program that is not there ends with 127 instead of failing the start.
+  const argv = ["-c", 'exec "$@"', "sh", ...command.argv];
   return new Promise((resolve) => {
     const options = {
       cwd,
@@ -48,7 +49,7 @@ function run(command: SandboxCommand, cwd: string): Promise<SandboxExit> {
       killSignal: "SIGKILL" as const,
       maxBuffer: command.maxOutputBytes,
     };
-    const child = execFile(file, rest, options, (error, stdout, stderr) => {
+    const child = execFile("/bin/sh", argv, options, (error, stdout, stderr) => {
       const overflow =
         (error as NodeJS.ErrnoException | null)?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
       const endedBy = overflow

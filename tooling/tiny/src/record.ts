@@ -12,7 +12,7 @@ import {
   type Sandbox,
   type SandboxLevel,
   type SessionId,
-  systemClock,
+  systemTimerClock,
 } from "@gimbal-rl/core";
 import { playDeskEpisode } from "@gimbal-rl/desk";
 import { openAiChat } from "@gimbal-rl/dialects";
@@ -145,7 +145,13 @@ async function recordRuns(
     plans,
     {
       dependencies: {
-        ...{ sessions, harness, sandbox, verifiers: createVerifiers(), clock: systemClock },
+        ...{
+          sessions,
+          harness,
+          sandbox,
+          verifiers: createVerifiers({ nodePath: process.execPath }),
+          clock: systemTimerClock,
+        },
         ...{ model: "gimbal-tiny", contextTokens: 16_384, maxOutputTokens: 512 },
         ...{ maxOutputBytes: 4_000_000, wallClockMs: 120_000, temperature: 1 },
       },

@@ -3,7 +3,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { GimbalError, type Task } from "@gimbal-rl/core";
+import { GimbalError, parseTask, type Task } from "@gimbal-rl/core";
 import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
@@ -59,43 +59,43 @@ export function register(program: Command, context: CliContext): void {
     .action(async (flags: RolloutFlags) => runRollout(flags, context));
 }
 
+/** What a line of a task file may leave out. */
+const taskDefaults = {
+  ...{ suite: "file", family: "file", split: "train" },
+  ...{ protectedPaths: [], gradingFiles: {}, budgets: {} },
+};
+
 /** Reads a task file: one JSON object per line. */
 async function readTasks(path: string): Promise<Task[]> {
   const text = await readFile(path, "utf8");
   const seen = new Set<string>();
   return text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
-    let task: Partial<Task> | null;
-    try {
-      task = JSON.parse(line) as Partial<Task> | null;
-    } catch {
-      task = null;
-    }
-    const isTask =
-      typeof task === "object" &&
-      task !== null &&
-      typeof task.taskId === "string" &&
-      typeof task.instruction === "string" &&
-      typeof task.files === "object" &&
-      task.files !== null &&
-      typeof task.verifier?.kind === "string";
-    if (!isTask) {
+    const task = readTask(line, `${path}, line ${i + 1}`);
+    if (seen.has(task.taskId)) {
       throw new GimbalError(
         "config-invalid",
-        `${path}, line ${i + 1} is no task: expected taskId, instruction, files and verifier.kind. See docs/architecture/rollout.md.`,
+        `${path}, line ${i + 1} repeats the task ${task.taskId}. Give each task once; --samples says how often it is tried.`,
       );
     }
-    const taskId = task?.taskId ?? "";
-    if (seen.has(taskId)) {
-      throw new GimbalError(
-        "config-invalid",
-        `${path}, line ${i + 1} repeats the task ${taskId}. Give each task once; --samples says how often it is tried.`,
-      );
-    }
-    seen.add(taskId);
-    const defaults = { suite: "file", family: "file", split: "train", protectedPaths: [] } as const;
-    return [{ ...defaults, gradingFiles: {}, budgets: {}, ...task } as Task];
+    seen.add(task.taskId);
+    return [task];
   });
+}
+
+function readTask(line: string, place: string): Task {
+  try {
+    const value: unknown = JSON.parse(line);
+    const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
+    return parseTask(isRecord ? { ...taskDefaults, ...value } : value);
+  } catch (error) {
+    const found = GimbalError.is(error) ? error.message : "It is not JSON.";
+    throw new GimbalError(
+      "config-invalid",
+      `${place} is no task. ${found} See docs/architecture/rollout.md.`,
+      { cause: error },
+    );
+  }
 }
 
 async function runRollout(flags: RolloutFlags, context: CliContext): Promise<void> {
