@@ -43,11 +43,17 @@ export interface ForwardPass {
   free(): void;
 }
 
-/** Learning-rate multipliers by kind of parameter; 1 where absent, 0 freezes. */
+/**
+ * Learning-rate multipliers by kind of parameter; 1 where absent. 0 freezes: such a parameter keeps its weights and
+ * optimiser state, and its gradient counts neither in the reported norm nor in the clipping of the others.
+ */
 export interface LearningRateScales {
   /** Token embeddings and an untied output head. */
   readonly embedding?: number;
-  /** RMS-norm weights, which set the scale of queries, keys and logits. */
+  /**
+   * All RMS-norm weights: those before attention and MLP, those of query and key heads (Qwen3), and the last one
+   * unless `finalNorm` is given.
+   */
   readonly norm?: number;
   /** Query, key, value and output projections. */
   readonly attention?: number;
@@ -69,7 +75,7 @@ export interface UpdateOptions {
   readonly epsilon?: number;
   /** Applies to matrices, never to norm weights. Default 0. */
   readonly weightDecay?: number;
-  /** Global gradient norm is clipped to this. Default: no clipping. */
+  /** Global gradient norm, over the parameters that are not frozen, is clipped to this. Default: no clipping. */
   readonly maxGradientNorm?: number;
 }
 
@@ -84,8 +90,8 @@ export interface TrainablePolicy {
     terms: Pick<LossTerms, "rows" | "targetIds">,
     options: { readonly temperature: number; readonly keepForBackward: boolean },
   ): Promise<ForwardPass>;
-  /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping.
-   * @throws {GimbalError} `non-finite` when the gradient is: it is cleared, weights and optimiser state stay. */
+  /** AdamW on the accumulated gradients, then zeroes them. Returns the norm before clipping, frozen parameters left
+   * out. @throws {GimbalError} `non-finite` when the gradient is: it is cleared, weights and optimiser state stay. */
   update(options: UpdateOptions): Promise<{ readonly gradientNorm: number }>;
   /** Writes model.safetensors and config.json (Hugging Face names), and optimizer.safetensors when asked.
    * Files appear complete or not at all. */

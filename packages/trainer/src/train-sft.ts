@@ -28,6 +28,7 @@ import type { OptimizerOptions } from "./trainer.js";
 export interface SftStepMetrics {
   /** Mean negative log-probability per token, nats, before the update. */
   readonly loss: number;
+  /** Global gradient norm before clipping, frozen parameters left out. */
   readonly gradientNorm: number;
   readonly learningRate: number;
   readonly terms: number;

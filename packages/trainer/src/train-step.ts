@@ -31,7 +31,7 @@ export interface TrainStepOptions extends UpdateOptions {
 /** What one step did. The policy metrics are those of the last pass. */
 export interface TrainStepMetrics extends Omit<PolicyMetrics, "mismatchMax" | "mismatchMean"> {
   readonly loss: number;
-  /** Largest global gradient norm before clipping; 0 when nothing was updated. */
+  /** Largest global gradient norm before clipping, frozen parameters left out; 0 when nothing was updated. */
   readonly gradientNorm: number;
   /** Optimiser updates done; 0 when no term carries a gradient. */
   readonly updates: number;

@@ -1,7 +1,8 @@
 /**
  * One AdamW update of all parameters with clipping by the global norm.
  *
- * Law: parameters are visited in a fixed order; weight decay touches matrices, never norm weights; a non-finite
+ * Law: parameters are visited in a fixed order; weight decay touches matrices, never norm weights; a frozen parameter
+ * (scale 0) counts neither in the norm nor in the update, so it cannot shrink the step of the others; a non-finite
  * gradient changes neither weights nor optimiser state, and is cleared.
  */
 import { GimbalError } from "@gimbal-rl/core";
@@ -22,7 +23,7 @@ function scaleOf({ spec }: Parameter, scales: LearningRateScales = {}): number {
 /**
  * Updates the weights from their gradients and zeroes those.
  * @param step - 1-based count of this update.
- * @returns the global gradient norm before clipping.
+ * @returns the global gradient norm of the parameters that are not frozen, before clipping.
  * @throws {GimbalError} `non-finite`.
  */
 export async function applyUpdate(
@@ -31,9 +32,13 @@ export async function applyUpdate(
   step: number,
   options: UpdateOptions,
 ): Promise<number> {
+  const scaled = parameters.map(
+    (parameter) => [parameter, scaleOf(parameter, options.learningRateScales)] as const,
+  );
   const squares = backend.allocate(1);
-  for (const parameter of parameters)
-    backend.addSumOfSquares(squares, gradientOf(backend, parameter));
+  for (const [parameter, scale] of scaled) {
+    if (scale !== 0) backend.addSumOfSquares(squares, gradientOf(backend, parameter));
+  }
   const norm = Math.sqrt((await backend.read(squares))[0]);
   backend.free(squares);
   if (!Number.isFinite(norm)) {
@@ -45,13 +50,17 @@ export async function applyUpdate(
     );
   }
   const limit = options.maxGradientNorm ?? Number.POSITIVE_INFINITY;
-  for (const parameter of parameters) {
+  for (const [parameter, scale] of scaled) {
     const { spec, weight } = parameter;
     const gradient = gradientOf(backend, parameter);
+    if (scale === 0) {
+      backend.fill(gradient, 0);
+      continue;
+    }
     parameter.firstMoment ??= backend.allocate(weight.length);
     parameter.secondMoment ??= backend.allocate(weight.length);
     backend.adamW(weight, gradient, parameter.firstMoment, parameter.secondMoment, {
-      learningRate: options.learningRate * scaleOf(parameter, options.learningRateScales),
+      learningRate: options.learningRate * scale,
       beta1: options.beta1 ?? 0.9,
       beta2: options.beta2 ?? 0.999,
       epsilon: options.epsilon ?? 1e-8,

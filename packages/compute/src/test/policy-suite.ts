@@ -403,6 +403,54 @@ const trainingCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "a frozen kind of parameter counts neither in the norm nor in the clipping, and keeps weights and state",
+    run: async (backend) => {
+      const { modelGradient } = tolerancesF32[backend.info.id];
+      const built = buildTrie(sequences);
+      const terms = termsOf(built);
+      const kinds = {
+        embedding: (key: string) => key.includes("embed_tokens") || key.includes("lm_head"),
+        norm: (key: string) => key.includes("norm"),
+        attention: (key: string) => key.includes("_proj") && key.includes("self_attn"),
+        mlp: (key: string) => key.includes("mlp"),
+        finalNorm: (key: string) => key === "model.norm.weight",
+      };
+      for (const [kind, isFrozen] of Object.entries(kinds)) {
+        const policy = createPolicy(toy, backend, 11);
+        const before = await policy.readWeights();
+        const update = async (scale: number) => {
+          const pass = await policy.forward(built.trie, terms, {
+            temperature: 1,
+            keepForBackward: true,
+          });
+          await pass.backward(new Float32Array(terms.rows.length).fill(-8));
+          let squares = 0;
+          for (const [key, gradient] of await policy.readGradients())
+            if (scale !== 0 || !isFrozen(key)) for (const g of gradient) squares += g * g;
+          const options = { learningRate: 0.01, maxGradientNorm: 1, weightDecay: 0.1 };
+          const { gradientNorm } = await policy.update({
+            ...options,
+            learningRateScales: { [kind]: scale },
+          });
+          expectClose(kind, [gradientNorm], [Math.sqrt(squares)], modelGradient);
+          for (const [key, gradient] of await policy.readGradients())
+            expectTrue(
+              `the gradient of ${key} is not zero`,
+              gradient.every((g) => g === 0),
+            );
+        };
+        await update(0);
+        for (const [key, weight] of await policy.readWeights()) {
+          const isSame = weight.every((w, i) => w === before.get(key)?.[i]);
+          // finalNorm falls back to norm, so freezing norm freezes it too.
+          expectTrue(`${key} with ${kind} frozen: changed ${!isSame}`, isSame === isFrozen(key));
+        }
+        await update(1);
+        await policy[Symbol.asyncDispose]();
+      }
+    },
+  },
+  {
     name: "training learns: a few updates raise the log-probability of the sampled tokens, twice with the same bits",
     run: async (backend) => {
       const first = await trainingDigest(backend);
