@@ -346,6 +346,33 @@ const trainingCases: readonly ContractCase[] = [
       }),
   },
   {
+    name: "a pass kept for backward survives a later pass at positions far beyond it",
+    run: (backend) =>
+      withPolicy({ ...toy, layers: 1, maxPositions: 4096 }, backend, async (policy) => {
+        const built = buildTrie(sequences);
+        const terms = termsOf(built);
+        const options = { temperature: 1, keepForBackward: true };
+        const gradient = new Float32Array(terms.rows.length).fill(-1);
+        const gradientsAfter = async (between: () => Promise<void>) => {
+          const pass = await policy.forward(built.trie, terms, options);
+          await between();
+          await pass.backward(gradient);
+          const gradients = await policy.readGradients();
+          await policy.update({ learningRate: 0 });
+          return gradients;
+        };
+        const alone = await gradientsAfter(async () => {});
+        const beside = await gradientsAfter(async () => {
+          // One more position than the first table of cosines and sines covers.
+          const long = buildTrie([[...randomInts(1025, toy.vocabularySize, "far")]]);
+          const last = { rows: Int32Array.of(1024), targetIds: Int32Array.of(0) };
+          (await policy.forward(long.trie, last, options)).free();
+        });
+        for (const [key, values] of beside)
+          expectSameBits(key, values, alone.get(key) ?? new Float32Array());
+      }),
+  },
+  {
     name: "an update without gradients decays matrices and leaves norms; gradients are zero after it",
     run: (backend) =>
       withPolicy(toy, backend, async (policy) => {
