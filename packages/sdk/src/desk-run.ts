@@ -7,6 +7,7 @@ import { createDeskTasks } from "@gimbal-rl/desk";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
 import { fingerprintWeights } from "./model-fingerprint.js";
+import { modelNameOf } from "./model-name.js";
 import { createRunFolder } from "./run-manifest.js";
 
 /** Settings of a desk run that differ from {@link defaultRunConfig}. */
@@ -91,7 +92,7 @@ export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunC
   };
   await createRunFolder(
     runDir,
-    { format: 1, config, harness, sandboxLevel, model: "gimbal-tiny", threads, modelDir },
+    { format: 1, config, harness, sandboxLevel, model: modelNameOf(modelDir), threads, modelDir },
     createDeskRunTasks(config, seed),
   );
   return config;

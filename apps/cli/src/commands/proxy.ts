@@ -1,7 +1,7 @@
 /**
  * `gimbal proxy`: the gateway in front of a local engine.
  */
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import type { Gateway } from "@gimbal-rl/proxy";
 import { createLocalGateway } from "@gimbal-rl/sdk";
@@ -54,8 +54,7 @@ export function register(program: Command, context: CliContext): void {
 async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { host, port, seed, temperature, threads } = flags;
-  const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
-  const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
+  const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
   const controlToken = flags.controlToken ?? context.env.GIMBAL_CONTROL_TOKEN ?? "";
   const store =
     flags.store === undefined ? null : await openStore(resolve(context.cwd, flags.store));
@@ -63,7 +62,6 @@ async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
     output.line(`Loading ${modelDir}`);
     await using local = await createLocalGateway({
       modelDir,
-      model,
       threads,
       host,
       dataPort: port,

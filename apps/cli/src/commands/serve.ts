@@ -1,9 +1,9 @@
 /**
  * `gimbal serve`: an OpenAI-compatible server over a model folder.
  */
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { createInferenceServer, openLocalModel } from "@gimbal-rl/sdk";
+import { createInferenceServer, modelNameOf, openLocalModel } from "@gimbal-rl/sdk";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
 import { parseCount, parsePort, parseSeed } from "../option-values.js";
@@ -41,8 +41,8 @@ export function register(program: Command, context: CliContext): void {
 async function serve(flags: ServeFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { host, port, seed, threads } = flags;
-  const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
-  const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
+  const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
+  const model = modelNameOf(modelDir);
   output.line(`Loading ${modelDir}`);
   await using opened = await openLocalModel(modelDir, { threads, model });
   const { engine, renderer } = opened;
