@@ -6,7 +6,6 @@ export {
 export {
   type CreateDeskRunOptions,
   createDeskRun,
-  createDeskRunTasks,
   type DeskRunSettings,
   demoSettings,
   quickDemoSettings,
