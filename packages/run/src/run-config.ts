@@ -98,7 +98,9 @@ const scaleKinds: Readonly<Record<keyof LearningRateScales, true>> = {
 };
 const isScales = (value: unknown): boolean =>
   isRecord(value) &&
-  Object.entries(value).every(([kind, scale]) => Object.hasOwn(scaleKinds, kind) && isNotNegative(scale));
+  Object.entries(value).every(
+    ([kind, scale]) => Object.hasOwn(scaleKinds, kind) && isNotNegative(scale),
+  );
 
 const evaluationNames = ["heldoutTasks", "heldoutFamilyTasks"] as const;
 
