@@ -134,7 +134,7 @@ describe("settings", () => {
     const path = join(folder, "tasks.jsonl");
     const task = { taskId: "t", instruction: "i", files: {}, verifier: { kind: "all" } };
     await writeFile(path, `${JSON.stringify(task)}\n\n${JSON.stringify(task)}\n`);
-    const line = failureLine(await gimbal("rollout", "--tasks", path));
+    const line = failureLine(await gimbal("rollout", "--task-file", path));
     expect(line).toMatch(/line 3 repeats the task t\./);
   });
 });

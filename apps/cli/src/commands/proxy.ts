@@ -8,7 +8,7 @@ import { createLocalGateway } from "@gimbal-rl/sdk";
 import { openStore } from "@gimbal-rl/store";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { parseCount, parseNotNegative, parsePort, parseSeed } from "../option-values.js";
+import { parseNotNegative, parsePort, parseSeed, parseThreads } from "../option-values.js";
 import { untilStopped } from "../until-stopped.js";
 
 interface ProxyFlags {
@@ -40,7 +40,7 @@ export function register(program: Command, context: CliContext): void {
       "token of the control API (default: GIMBAL_CONTROL_TOKEN, else random)",
     )
     .option("--store <folder>", "keep calls and raw bodies here (default: in memory)")
-    .option("--threads <n>", "sampler threads", parseCount, 1)
+    .option("--threads <n>", "sampler threads", parseThreads, 1)
     .option("--seed <n>", "seed of sampling", parseSeed, 0)
     .option("--temperature <x>", "sampling temperature of sessions", parseNotNegative, 1)
     .option(

@@ -6,7 +6,7 @@ import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createInferenceServer, modelNameOf, openLocalModel } from "@gimbal-rl/sdk";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { parseCount, parsePort, parseSeed } from "../option-values.js";
+import { parsePort, parseSeed, parseThreads } from "../option-values.js";
 import { untilStopped } from "../until-stopped.js";
 
 interface ServeFlags {
@@ -28,7 +28,7 @@ export function register(program: Command, context: CliContext): void {
     .option("--model <folder>", "Hugging Face model folder (default: the bundled tiny policy)")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--port <n>", "port; 0 takes any free one", parsePort, 0)
-    .option("--threads <n>", "sampler threads", parseCount, 1)
+    .option("--threads <n>", "sampler threads", parseThreads, 1)
     .option("--seed <n>", "seed of requests that name none (default: random)", parseSeed)
     .option("--json", 'print one line {"url","model","pid"} on stdout when ready')
     .addHelpText(
