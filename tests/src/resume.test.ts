@@ -87,7 +87,7 @@ test.each([
   ],
   [
     "between its steps and phases",
-    ["phase-end=evaluate-before", "step-end=1", "step-end=2", "phase-end=evaluate-after"],
+    ["phase-end=eval-before", "step-end=1", "step-end=2", "phase-end=eval-after"],
   ],
 ])(
   "a run killed %s ends like the unbroken one",

@@ -15,13 +15,18 @@ function isHarness(value: unknown): value is Harness {
   return typeof id === "string" && functions.every((one) => typeof one === "function");
 }
 
+/** Absolute path of the module that a name stands for; null for a harness that Gimbal brings. */
+export function harnessModule(name: string, cwd: string): string | null {
+  return name === "pi" ? null : resolve(cwd, name);
+}
+
 /**
  * Finds a harness by name or path. Nothing is installed yet.
  * @throws {GimbalError} `bad-usage` for something that is neither.
  */
 export async function loadHarness(name: string, cwd: string, sandbox: Sandbox): Promise<Harness> {
-  if (name === "pi") return createPiHarness({ version: tinyHarness.version, warmUpIn: sandbox });
-  const path = resolve(cwd, name);
+  const path = harnessModule(name, cwd);
+  if (path === null) return createPiHarness({ version: tinyHarness.version, warmUpIn: sandbox });
   if (!existsSync(path)) {
     throw new GimbalError(
       "bad-usage",

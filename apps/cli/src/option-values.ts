@@ -16,6 +16,24 @@ export function parseCount(text: string): number {
   return value;
 }
 
+/** Attempts of a group: a whole number from 2, because one has nothing to be compared with. */
+export function parseGroupSize(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 2) {
+    throw new InvalidArgumentError("Expected a whole number from 2.");
+  }
+  return value;
+}
+
+/** Threads of the CPU backend. */
+export function parseThreads(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isSafeInteger(value) || value < 1 || value > 256) {
+    throw new InvalidArgumentError("Expected a whole number from 1 to 256.");
+  }
+  return value;
+}
+
 /** A whole number from 0. */
 export function parseNatural(text: string): number {
   const value = parseNumberText(text);
@@ -48,6 +66,15 @@ export function parseNotNegative(text: string): number {
   const value = parseNumberText(text);
   if (!Number.isFinite(value) || value < 0) {
     throw new InvalidArgumentError("Expected a number from 0.");
+  }
+  return value;
+}
+
+/** A finite number above 0. */
+export function parsePositive(text: string): number {
+  const value = parseNumberText(text);
+  if (!Number.isFinite(value) || value <= 0) {
+    throw new InvalidArgumentError("Expected a number above 0.");
   }
   return value;
 }

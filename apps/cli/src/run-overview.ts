@@ -12,9 +12,10 @@ export interface PhaseOverview {
   readonly phase: string;
   readonly attempts: number;
   readonly passed: number;
-  /** Mean over tasks of the share of attempts with full score. */
-  readonly passAt1: number;
-  readonly meanScore: number;
+  /** Mean over tasks of the share of scored attempts with full score; null when none was scored. */
+  readonly passAt1: number | null;
+  /** Over the scored attempts; null when none was scored. */
+  readonly meanScore: number | null;
   readonly calls: number;
   readonly fidelity: FidelityReport;
   /** Attempts by failure class; `none` is success. */
@@ -43,8 +44,8 @@ export interface RunOverview {
   };
 }
 
-function mean(values: readonly number[]): number {
-  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+function mean(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function overviewOfPhase(phase: string, run: StoredRun, fidelity: FidelityReport): PhaseOverview {
@@ -54,17 +55,18 @@ function overviewOfPhase(phase: string, run: StoredRun, fidelity: FidelityReport
   const byTask = new Map<string, number[]>();
   const failures: Record<string, number> = {};
   for (const { attempt, failureClass, verdict } of records) {
+    failures[failureClass] = (failures[failureClass] ?? 0) + 1;
+    if (verdict.score === null) continue;
     const passed = byTask.get(attempt.taskId) ?? [];
     byTask.set(attempt.taskId, passed);
     passed.push(verdict.score === 1 ? 1 : 0);
-    failures[failureClass] = (failures[failureClass] ?? 0) + 1;
   }
   return {
     phase,
     attempts: records.length,
     passed: records.filter(({ verdict }) => verdict.score === 1).length,
-    passAt1: mean([...byTask.values()].map(mean)),
-    meanScore: mean(records.map(({ verdict }) => verdict.score ?? 0)),
+    passAt1: mean([...byTask.values()].map((passed) => mean(passed) ?? 0)),
+    meanScore: mean(records.map(({ verdict }) => verdict.score).filter((score) => score !== null)),
     calls: records.reduce((sum, { calls }) => sum + calls, 0),
     fidelity,
     failures,

@@ -1,7 +1,7 @@
 import type { RunEvent, RunSummary, StepReport } from "@gimbal-rl/run";
 import { describe, expect, it } from "vitest";
 import type { Output } from "./output.js";
-import { createRunProgress, summaryTable } from "./run-progress.js";
+import { createRunProgress, summaryText } from "./run-progress.js";
 
 const report: StepReport = {
   step: 3,
@@ -57,12 +57,37 @@ describe("createRunProgress", () => {
   });
 });
 
-describe("summaryTable", () => {
+describe("summaryText", () => {
+  const counted = {
+    ...{ heldOutFamily: null, coverage: 0.9, trainedTokens: 90, sampledTokens: 100 },
+    leftOut: [
+      { reason: "undelivered", tokens: 7 },
+      { reason: "forked", tokens: 3 },
+    ],
+    discarded: { tokens: 12, reasons: { infrastructure: 5, interrupted: 7 } },
+  };
+
   it("has a row per set that was evaluated, in points with the interval of the gain", () => {
     const passAt1 = { tasks: 64, before: 0.25, after: 0.5, gainCi95: [0.1, 0.4] as const };
-    const table = summaryTable({ passAt1, heldOutFamily: null } as unknown as RunSummary);
-    const [, row = "", more] = table.trimEnd().split("\n");
+    const text = summaryText({ ...counted, passAt1 } as unknown as RunSummary);
+    const [, row = "", next] = text.split("\n");
     expect(row).toMatch(/^held-out .* 64 +25\.0 % +50\.0 % +\+25\.0 +\+10\.0 to \+40\.0$/);
-    expect(more).toBeUndefined();
+    expect(next).toMatch(/^coverage /);
+  });
+
+  it("says what was trained, what was left out and why, and what was discarded", () => {
+    const text = summaryText({ ...counted, passAt1: null } as unknown as RunSummary);
+    expect(text).toBe(
+      "coverage 0.9000 (90 of 100 sampled tokens); left out: undelivered 7, forked 3\n" +
+        "discarded tokens 12 (infrastructure 5, interrupted 7)\n",
+    );
+    const clean = {
+      ...counted,
+      ...{ passAt1: null, coverage: 1, trainedTokens: 100, leftOut: [] },
+      discarded: { tokens: 0, reasons: {} },
+    };
+    expect(summaryText(clean as unknown as RunSummary)).toBe(
+      "coverage 1.0000 (100 of 100 sampled tokens)\ndiscarded tokens 0\n",
+    );
   });
 });

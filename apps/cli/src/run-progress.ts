@@ -2,16 +2,15 @@
  * Run events as bars and lines.
  */
 import type { RunEvent, RunPhase, RunSummary, StepReport } from "@gimbal-rl/run";
+import { countsText, coverageText, percent, points } from "./format.js";
 import { formatTable, type Output } from "./output.js";
 import type { ProgressBar } from "./progress.js";
 
 const labels: Readonly<Record<RunPhase, string>> = {
-  "evaluate-before": "Held-out tasks, before",
+  "eval-before": "Held-out tasks, before",
   train: "Training attempts",
-  "evaluate-after": "Held-out tasks, after",
+  "eval-after": "Held-out tasks, after",
 };
-
-const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
 
 /** One line per step. */
 function stepLine(report: StepReport, total: number): string {
@@ -62,9 +61,8 @@ export function createRunProgress(output: Output, steps: number): (event: RunEve
   };
 }
 
-/** The closing table of a run. */
-export function summaryTable(summary: RunSummary): string {
-  const points = (value: number): string => `${value >= 0 ? "+" : ""}${(100 * value).toFixed(1)}`;
+/** The closing words of a run: pass@1, what part of the sampled tokens was trained, and why the rest was not. */
+export function summaryText(summary: RunSummary): string {
   const rows: string[][] = [];
   const add = (name: string, compared: RunSummary["passAt1"]): void => {
     if (compared === null) return;
@@ -81,5 +79,12 @@ export function summaryTable(summary: RunSummary): string {
   };
   add("held-out tasks, trained families", summary.passAt1);
   add("family held out whole", summary.heldOutFamily);
-  return formatTable(["pass@1", "n", "before", "after", "gain", "95 % interval"], rows);
+  const { reasons, tokens } = summary.discarded;
+  return [
+    rows.length === 0
+      ? ""
+      : formatTable(["pass@1", "n", "before", "after", "gain", "95 % interval"], rows),
+    `${coverageText(summary)}\n`,
+    `discarded tokens ${tokens}${tokens === 0 ? "" : ` (${countsText(reasons)})`}\n`,
+  ].join("");
 }

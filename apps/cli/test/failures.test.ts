@@ -139,7 +139,7 @@ describe("settings", () => {
       verifier: { kind: "all", options: {} },
     };
     await writeFile(path, `${JSON.stringify(task)}\n\n${JSON.stringify(task)}\n`);
-    const line = failureLine(await gimbal("rollout", "--tasks", path));
+    const line = failureLine(await gimbal("rollout", "--task-file", path));
     expect(line).toMatch(/line 3 repeats the task t\./);
   });
 

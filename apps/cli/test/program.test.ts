@@ -38,16 +38,29 @@ describe("help and usage", () => {
     });
   });
 
-  test.each([
+  test.each<[argv: string[], words: string]>([
     [["sevre"], "unknown command 'sevre' (Did you mean serve?). See gimbal --help."],
     [["serve", "--prot", "1"], "unknown option '--prot' (Did you mean --port?). See gimbal serve"],
     [["serve", "--port", "70000"], "Expected a port from 0 to 65535"],
     [["proxy", "--seed", "-1"], "Expected a whole number from 0"],
     [["proxy", "--temperature", "warm"], "Expected a number from 0."],
-    [["serve", "--threads", "0"], "Expected a whole number from 1."],
+    [["serve", "--threads", "0"], "Expected a whole number from 1 to 256."],
     [["inspect"], "missing required argument 'run'"],
     [["validate", "a", "b"], "too many arguments"],
     [["doctor", "--install", "codex"], "Allowed choices are pi."],
+    [["train", "--group-size", "1"], "Expected a whole number from 2."],
+    [["train", "--learning-rate", "0"], "Expected a number above 0."],
+    [["train", "--temperature", "0"], "Expected a number above 0."],
+    ...["train", "demo", "serve", "proxy"].map((name): [string[], string] => [
+      [name, "--threads", "257"],
+      "Expected a whole number from 1 to 256.",
+    ]),
+    [["rollout", "--task-file", "t.jsonl", "--tasks", "2"], "cannot be used with option '--tasks"],
+    [
+      ["rollout", "--task-file", "t.jsonl", "--split", "train"],
+      "cannot be used with option '--spl",
+    ],
+    [["rollout", "--tasks", "tasks.jsonl"], "Expected a whole number from 1."],
     [["eval", "-k", "2"], "-k 2 needs at least 2 samples"],
   ])("bad usage %j: one line, exit 2", async (argv, words) => {
     const { exitCode, stderr, stdout } = await gimbal(...argv);

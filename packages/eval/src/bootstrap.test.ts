@@ -34,6 +34,27 @@ describe("bootstrapMean", () => {
   });
 });
 
+describe("the options of a bootstrap", () => {
+  it.each([
+    { resamples: 0 },
+    { resamples: 1.5 },
+    { resamples: Number.NaN },
+    { confidence: 0 },
+    { confidence: 1 },
+    { confidence: 95 },
+    { confidence: Number.NaN },
+  ])("are refused when impossible: %j", (options) => {
+    const expected = expect.objectContaining({ code: "config-invalid" }) as GimbalError;
+    expect(() => bootstrapMean([0, 1], { seed: 1, ...options })).toThrow(expected);
+    expect(() => pairedBootstrap([0], [1], { seed: 1, ...options })).toThrow(expected);
+  });
+
+  it("may be as small as one resample", () => {
+    const { high, low } = bootstrapMean([0, 1], { seed: 1, resamples: 1, confidence: 0.5 });
+    expect(low).toBe(high);
+  });
+});
+
 describe("pairedBootstrap", () => {
   it("has zero width when every task gains the same, however much the tasks differ", () => {
     const interval = pairedBootstrap([0, 0.25, 0.5], [0.5, 0.75, 1], { seed: 1, resamples: 100 });

@@ -13,9 +13,9 @@ export interface Interval {
 /** Options of {@link bootstrapMean}. */
 export interface BootstrapOptions {
   readonly seed: number;
-  /** Default 10,000. */
+  /** A whole number from 1. Default 10,000. */
   readonly resamples?: number;
-  /** Default 0.95. */
+  /** Share of the resampled means inside the interval, in (0, 1). Default 0.95. */
   readonly confidence?: number;
 }
 
@@ -24,13 +24,25 @@ export interface BootstrapOptions {
  * (1 - confidence)/2 quantiles.
  *
  * @param values - One per task, at least one.
- * @throws {GimbalError} `shape-mismatch` when empty.
+ * @throws {GimbalError} `shape-mismatch` when empty, `config-invalid` for impossible options.
  */
 export function bootstrapMean(values: readonly number[], options: BootstrapOptions): Interval {
   if (values.length === 0) {
     throw new GimbalError("shape-mismatch", "A bootstrap needs at least one value, got none.");
   }
   const { seed, resamples = 10_000, confidence = 0.95 } = options;
+  if (!Number.isSafeInteger(resamples) || resamples < 1) {
+    throw new GimbalError(
+      "config-invalid",
+      `A bootstrap needs a whole number of resamples from 1, got ${resamples}.`,
+    );
+  }
+  if (!(confidence > 0 && confidence < 1)) {
+    throw new GimbalError(
+      "config-invalid",
+      `The confidence of an interval is a share in (0, 1), got ${confidence}. 95 % is 0.95.`,
+    );
+  }
   const random = createRandom(seed);
   const means = new Float64Array(resamples);
   for (let b = 0; b < resamples; b += 1) {
@@ -51,7 +63,7 @@ export function bootstrapMean(values: readonly number[], options: BootstrapOptio
  *
  * @param before - Score per task.
  * @param after - Score of the same tasks in the same order.
- * @throws {GimbalError} `shape-mismatch` when the lengths differ or are zero.
+ * @throws {GimbalError} `shape-mismatch` when the lengths differ or are zero, `config-invalid` for impossible options.
  */
 export function pairedBootstrap(
   before: readonly number[],

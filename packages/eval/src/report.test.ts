@@ -29,7 +29,16 @@ describe("renderReport", () => {
   it("shows the numbers it was given", () => {
     const html = renderReport(data);
     expect(html).toContain("<td>25.0 %</td><td>50.0 %</td><td>+25.0 (+10.0 to +40.0)</td>");
-    expect(html).toContain("step 2: 0.600");
+    expect(html).toContain("step 2: 0.6</title>");
+  });
+
+  it("draws the KL on an axis of its own", () => {
+    const html = renderReport(data);
+    expect(html).toContain('aria-label="KL to the start per step, nats per token"');
+    expect(html).toContain('text-anchor="end">0.01</text>');
+    expect(html).toContain("step 2: 0.01</title>");
+    const still = renderReport({ ...data, steps: [{ step: 1, reward: 0, kl: 0 }] });
+    expect(still).not.toContain("NaN");
   });
 
   it("never lets text from an agent become markup", () => {

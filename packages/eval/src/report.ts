@@ -16,8 +16,9 @@ export interface ReportRow {
 /** One point of the training curve. */
 export interface ReportStep {
   readonly step: number;
-  /** Mean reward of the step's attempts. */
+  /** Mean reward of the step's attempts, in [0, 1]. */
   readonly reward: number;
+  /** KL of the sampling policy to the start of the run, nats per token. */
   readonly kl: number;
 }
 
@@ -60,7 +61,14 @@ function escapeHtml(text: string): string {
 const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
 const points = (value: number): string => `${value >= 0 ? "+" : ""}${(100 * value).toFixed(1)}`;
 
-function curve(steps: readonly ReportStep[]): string {
+/** One value per step. `top` is the upper end of the axis, which starts at 0. */
+interface Curve {
+  readonly label: string;
+  readonly top: number;
+  readonly points: readonly { readonly step: number; readonly value: number }[];
+}
+
+function curve({ label, points: steps, top }: Curve): string {
   const width = 640;
   const height = 220;
   const margin = { left: 44, right: 12, top: 12, bottom: 28 };
@@ -69,24 +77,39 @@ function curve(steps: readonly ReportStep[]): string {
   const first = steps[0]?.step ?? 1;
   const span = Math.max(1, (steps.at(-1)?.step ?? 1) - first);
   const x = (step: number): number => margin.left + ((step - first) / span) * innerWidth;
-  const y = (value: number): number => margin.top + (1 - value) * innerHeight;
+  const y = (value: number): number => margin.top + (1 - value / top) * innerHeight;
   const path = steps.map(
-    ({ reward, step }, i) => `${i === 0 ? "M" : "L"}${x(step).toFixed(1)},${y(reward).toFixed(1)}`,
+    ({ step, value }, i) => `${i === 0 ? "M" : "L"}${x(step).toFixed(1)},${y(value).toFixed(1)}`,
   );
-  const grid = [0, 0.25, 0.5, 0.75, 1].map(
-    (value) =>
+  const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => {
+    const value = share * top;
+    return (
       `<line x1="${margin.left}" x2="${width - margin.right}" y1="${y(value)}" y2="${y(value)}" class="grid"/>` +
-      `<text x="${margin.left - 6}" y="${y(value) + 4}" text-anchor="end">${value}</text>`,
-  );
+      `<text x="${margin.left - 6}" y="${y(value) + 4}" text-anchor="end">${Number(value.toPrecision(2))}</text>`
+    );
+  });
   const marks = steps.map(
-    ({ reward, step }) =>
-      `<circle cx="${x(step).toFixed(1)}" cy="${y(reward).toFixed(1)}" r="3"><title>step ${step}: ${reward.toFixed(3)}</title></circle>`,
+    ({ step, value }) =>
+      `<circle cx="${x(step).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3"><title>step ${step}: ${Number(value.toPrecision(3))}</title></circle>`,
   );
   return (
-    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Mean reward per step">${grid.join("")}` +
+    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeHtml(label)}">${grid.join("")}` +
     `<path d="${path.join(" ")}"/>${marks.join("")}` +
     `<text x="${width / 2}" y="${height - 6}" text-anchor="middle">step</text></svg>`
   );
+}
+
+/** Reward and KL over the steps, each on its own axis. */
+function curves(steps: readonly ReportStep[]): string {
+  const pointsOf = (name: "reward" | "kl") =>
+    steps.map((one) => ({ step: one.step, value: one[name] }));
+  const klTop = Math.max(...steps.map(({ kl }) => kl)) || 1;
+  return [
+    { label: "Mean reward per step", top: 1, points: pointsOf("reward") },
+    { label: "KL to the start per step, nats per token", top: klTop, points: pointsOf("kl") },
+  ]
+    .map((one) => `<h2>${escapeHtml(one.label)}</h2>${curve(one)}`)
+    .join("\n");
 }
 
 function resultTable(rows: readonly ReportRow[]): string {
@@ -121,7 +144,14 @@ th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #d9dce0}svg{wi
 .turn.assistant{border-color:#0b68cb}.role{font-size:.8rem;color:#60646c}pre{white-space:pre-wrap;margin:0;font-size:.85rem}
 @media(prefers-color-scheme:dark){body{background:#111113;color:#edeef0}th,td,.turn{border-color:#363a3f}.grid{stroke:#2a2d31}}`;
 
-/** Renders the page. */
+/**
+ * Renders the page.
+ *
+ * Every text of `data` (title, facts, names, causes, roles, turns, notes) is escaped, so what an agent wrote never becomes
+ * markup; numbers are formatted here. The page has no script and asks for nothing from outside.
+ *
+ * @returns A complete HTML document.
+ */
 export function renderReport(data: ReportData): string {
   const facts = data.facts.map(
     ([name, value]) => `<tr><td>${escapeHtml(name)}</td><td>${escapeHtml(value)}</td></tr>`,
@@ -133,7 +163,7 @@ export function renderReport(data: ReportData): string {
   const sections = [
     `<h1>${escapeHtml(data.title)}</h1><table>${facts.join("")}</table>`,
     `<h2>Held-out pass@1</h2>${resultTable(data.rows)}`,
-    data.steps.length === 0 ? "" : `<h2>Mean reward per step</h2>${curve(data.steps)}`,
+    data.steps.length === 0 ? "" : curves(data.steps),
     `<h2>Attempts by cause of failure</h2>${failureTable(data.failures)}`,
     data.attempt === null
       ? ""

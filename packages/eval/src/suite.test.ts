@@ -79,6 +79,24 @@ describe("runSuite", () => {
   });
 });
 
+describe("a suite with a stored attempt that has no score", () => {
+  it("is refused: a score that is missing is not a zero", async () => {
+    const store = createMemoryStore();
+    const options = { label: "x", tasks, samples: 1, seed: 5, policyVersion };
+    for (const task of tasks) {
+      for (const attempt of planGroup({ label: "x", task, size: 1, runSeed: 5, policyVersion })
+        .attempts) {
+        const record = { attempt, verdict: { score: null } };
+        await store.append(attemptEndKind, attempt.attemptId, record);
+      }
+    }
+    const collect = { dependencies: noDependencies, store, concurrency: 1, training: true };
+    await expect(
+      runSuite({ ...options, collect }, new AbortController().signal),
+    ).rejects.toMatchObject({ code: "store-corrupt" });
+  });
+});
+
 describe("suitePassAtK", () => {
   const suite: SuiteResult = {
     label: "x",

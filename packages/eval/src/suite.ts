@@ -1,7 +1,7 @@
 /**
  * Suite runner: the tasks of a suite through the real harness, k samples each, stored and resumable like any attempt.
  */
-import type { PolicyVersion, Task } from "@gimbal-rl/core";
+import { GimbalError, type PolicyVersion, type Task } from "@gimbal-rl/core";
 import {
   type AttemptRecord,
   type CollectedGroup,
@@ -31,7 +31,7 @@ export interface TaskResult {
   readonly family: string;
   readonly samples: number;
   readonly successes: number;
-  /** Mean verdict score. */
+  /** Mean verdict score; attempts of a suite are always scored. */
   readonly score: number;
 }
 
@@ -42,7 +42,13 @@ export interface SuiteResult {
   readonly records: readonly AttemptRecord[];
 }
 
-/** Runs a suite. Throws what `collectGroups` throws. */
+/**
+ * Runs a suite. Attempts that are stored already are read back, not run again.
+ *
+ * @throws {GimbalError} `aborted` through the signal; an infrastructure failure (`harness-failed`, `sandbox-failed`,
+ * `unavailable` and their like) that outlasted the tries; `store-unwritable`; `store-corrupt` when a stored attempt has no
+ * score, or a task has no attempt.
+ */
 export async function runSuite(options: SuiteOptions, signal: AbortSignal): Promise<SuiteResult> {
   const { collect, label, policyVersion, samples, seed, tasks } = options;
   const plans = tasks.map((task) =>
@@ -58,14 +64,27 @@ export async function runSuite(options: SuiteOptions, signal: AbortSignal): Prom
 }
 
 function toTaskResult({ plan, records }: CollectedGroup): TaskResult {
-  const scores = records.map((record) => record.verdict.score ?? 0);
+  const scores = records.map(({ attempt, verdict }) => {
+    // Collected attempts are scored: one that is not is run again, and stored only when it was judged.
+    if (verdict.score !== null) return verdict.score;
+    throw new GimbalError(
+      "store-corrupt",
+      `Attempt ${attempt.attemptId} is stored without a score; only scored attempts are. Name another folder.`,
+    );
+  });
+  if (scores.length === 0) {
+    throw new GimbalError(
+      "store-corrupt",
+      `Task ${plan.task.taskId} has no finished attempt; at least one was to be waited for.`,
+    );
+  }
   const sum = scores.reduce((total, score) => total + score, 0);
   return {
     taskId: plan.task.taskId,
     family: plan.task.family,
     samples: records.length,
     successes: scores.filter((score) => score >= 1).length,
-    score: records.length === 0 ? 0 : sum / records.length,
+    score: sum / scores.length,
   };
 }
 

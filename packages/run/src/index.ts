@@ -8,12 +8,7 @@ export {
   type SummaryInput,
   summariseRun,
 } from "./run-summary.js";
-export {
-  createUsageWriter,
-  processUsageKind,
-  type RunUsage,
-  readRunUsage,
-} from "./run-usage.js";
+export { createUsageWriter, type RunUsage, readRunUsage } from "./run-usage.js";
 export { buildStepBatches, type StepBatches } from "./step-batches.js";
 export { phaseOf, planStep, stepLabel, tasksOfStep } from "./step-plan.js";
 export { type StepReport, type StepSeconds, toStepReport } from "./step-report.js";

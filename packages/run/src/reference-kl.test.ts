@@ -54,4 +54,11 @@ describe("measureReferenceKl", () => {
     expect(kl).toBeCloseTo((Math.E - 2 + 0 + Math.exp(-1)) / 3, 6);
     expect(open()).toBe(0);
   });
+
+  it("stays finite where the policy has left the reference far behind", async () => {
+    const { policy } = referenceOf([[-1]]);
+    const kl = await measureReferenceKl(policy, [batchOf([-2000])]);
+    expect(kl).toBeGreaterThan(1e8);
+    expect(kl).toBeLessThan(Number.POSITIVE_INFINITY);
+  });
 });

@@ -3,12 +3,12 @@
  */
 import type { TrainablePolicy } from "@gimbal-rl/compute";
 import type { TrainingBatch } from "@gimbal-rl/core";
+import { klTerm } from "@gimbal-rl/objective";
 
 /**
- * Mean of k3 = e^x - 1 - x with x = log pi_ref - log pi over the sampled tokens (Schulman's note), which estimates
- * KL(pi || pi_ref) without bias and is never negative. The recorded log-probabilities are pi's own.
+ * Mean of `klTerm`'s k3 over the sampled tokens. The recorded log-probabilities are those of the policy that sampled.
  *
- * @returns Nats per token; 0 when there are no tokens.
+ * @returns Nats per token, finite and never negative; 0 when there are no tokens.
  */
 export async function measureReferenceKl(
   reference: TrainablePolicy,
@@ -19,8 +19,7 @@ export async function measureReferenceKl(
   for (const { temperature, terms, trie } of batches) {
     const pass = await reference.forward(trie, terms, { temperature, keepForBackward: false });
     for (let i = 0; i < pass.logprobs.length; i += 1) {
-      const x = (pass.logprobs[i] ?? 0) - (terms.behaviourLogprobs[i] ?? 0);
-      sum += Math.exp(x) - 1 - x;
+      sum += klTerm(terms.behaviourLogprobs[i] ?? 0, pass.logprobs[i] ?? 0).value;
     }
     count += pass.logprobs.length;
     pass.free();

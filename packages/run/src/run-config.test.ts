@@ -35,14 +35,32 @@ describe("parseRunConfig", () => {
     ["quorum", 1.1],
     ["groupDeadlineMs", 0],
     ["control", "none"],
+    ["learningRateScales", []],
+    ["learningRateScales", { atention: 5 }],
+    ["learningRateScales", { norm: -1 }],
+    ["learningRateScales", { toString: 1 }],
     ["evaluation", {}],
+    ["evaluation", []],
+    ["evaluation", { heldoutTasks: 1, heldoutFamilyTasks: 1, heldoutFamily: 1 }],
     ["facts", null],
+    ["facts", []],
+    ["facts", { suite: {} }],
+    ["learningRateScale", {}],
+    ["toString", 1],
     ["epochs", undefined],
   ])("refuses %s = %s by name", (name, value) => {
     expect(refusalOf({ ...valid, [name]: value })).toContain(`"${name}`);
   });
 
+  it("takes every kind of learning-rate scale", () => {
+    const learningRateScales = { embedding: 0, norm: 10, attention: 1, mlp: 0.5, finalNorm: 200 };
+    expect(parseRunConfig({ ...valid, learningRateScales })).toEqual({
+      ...valid,
+      learningRateScales,
+    });
+  });
+
   it("refuses what is no object", () => {
-    for (const value of [null, "text", 1]) expect(refusalOf(value)).toContain("an object");
+    for (const value of [null, "text", 1, []]) expect(refusalOf(value)).toContain("an object");
   });
 });

@@ -28,6 +28,10 @@ export interface RunConfig {
   readonly adamBeta2: number;
   readonly warmupSteps: number;
   readonly weightDecay: number;
+  /**
+   * The gradient of the step's loss (nats times advantage, per trained token) over all parameters that are not frozen is
+   * scaled down to this Euclidean norm when it is larger.
+   */
   readonly maxGradientNorm: number;
   readonly klCoefficient: number;
   /** Updates per step over the same groups. */
@@ -81,8 +85,24 @@ const isPositive = (value: unknown): boolean =>
   typeof value === "number" && Number.isFinite(value) && value > 0;
 const isNotNegative = (value: unknown): boolean => value === 0 || isPositive(value);
 
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** All kinds; the compiler notices a missing one. */
+const scaleKinds: Readonly<Record<keyof LearningRateScales, true>> = {
+  embedding: true,
+  norm: true,
+  attention: true,
+  mlp: true,
+  finalNorm: true,
+};
 const isScales = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && Object.values(value).every(isNotNegative);
+  isRecord(value) &&
+  Object.entries(value).every(
+    ([kind, scale]) => Object.hasOwn(scaleKinds, kind) && isNotNegative(scale),
+  );
+
+const evaluationNames = ["heldoutTasks", "heldoutFamilyTasks"] as const;
 
 const checks: readonly Check[] = [
   ["format", (value) => value === 1, "1 (written by this version of Gimbal)"],
@@ -97,7 +117,11 @@ const checks: readonly Check[] = [
     (value) => isNotNegative(value) && (value as number) <= 1,
     "a share from 0 to 1",
   ],
-  ["learningRateScales", isScales, "multipliers from 0 by kind of parameter"],
+  [
+    "learningRateScales",
+    isScales,
+    `multipliers from 0 by kind of parameter (${Object.keys(scaleKinds).join(", ")})`,
+  ],
   ["adamBeta2", (value) => isPositive(value) && (value as number) < 1, "a number in (0, 1)"],
   ["warmupSteps", isNatural, "a whole number"],
   ["weightDecay", isNotNegative, "a number from 0"],
@@ -116,7 +140,8 @@ const checks: readonly Check[] = [
 ];
 
 /**
- * Checks a configuration read from disk or built from flags.
+ * Checks a configuration read from disk or built from flags. A name that is not known is refused, not ignored: it may be
+ * a misspelt setting, or one that a newer Gimbal obeys.
  * @throws {GimbalError} `config-invalid`, naming the field.
  */
 export function parseRunConfig(value: unknown): RunConfig {
@@ -126,16 +151,29 @@ export function parseRunConfig(value: unknown): RunConfig {
       `Run setting "${name}" must be ${expected}; got ${JSON.stringify(found) ?? "nothing"}.`,
     );
   };
-  if (typeof value !== "object" || value === null) return refuse("(file)", "an object", value);
-  const fields = value as Record<string, unknown>;
+  const refuseUnknown = (fields: object, known: readonly string[], prefix: string): void => {
+    for (const [name, found] of Object.entries(fields)) {
+      if (!known.includes(name)) refuse(`${prefix}${name}`, "absent (it is not known here)", found);
+    }
+  };
+  if (!isRecord(value)) return refuse("(file)", "an object", value);
+  const fields = value;
+  refuseUnknown(fields, [...checks.map(([name]) => name), "evaluation", "facts"], "");
   for (const [name, isValid, expected] of checks) {
     if (!isValid(fields[name])) refuse(name, expected, fields[name]);
   }
-  const evaluation = fields.evaluation as Record<string, unknown> | undefined;
-  for (const name of ["heldoutTasks", "heldoutFamilyTasks"]) {
-    if (!isNatural(evaluation?.[name])) refuse(`evaluation.${name}`, "a whole number", evaluation);
+  const { evaluation, facts } = fields;
+  if (!isRecord(evaluation)) return refuse("evaluation", "an object", evaluation);
+  for (const name of evaluationNames) {
+    const found = evaluation[name];
+    if (!isNatural(found)) refuse(`evaluation.${name}`, "a whole number", found);
   }
-  const facts = fields.facts;
-  if (typeof facts !== "object" || facts === null) refuse("facts", "an object", facts);
-  return value as RunConfig;
+  refuseUnknown(evaluation, evaluationNames, "evaluation.");
+  if (!isRecord(facts)) return refuse("facts", "an object", facts);
+  for (const [name, found] of Object.entries(facts)) {
+    if (typeof found !== "string" && typeof found !== "number") {
+      refuse(`facts.${name}`, "text or a number", found);
+    }
+  }
+  return value as unknown as RunConfig;
 }

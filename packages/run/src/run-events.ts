@@ -4,8 +4,8 @@
 import type { AttemptRecord } from "@gimbal-rl/rollout";
 import type { StepReport } from "./step-report.js";
 
-/** Parts of a run. */
-export type RunPhase = "evaluate-before" | "train" | "evaluate-after";
+/** Parts of a run; the two evaluations are labelled so in attempt ids too. */
+export type RunPhase = "eval-before" | "train" | "eval-after";
 
 /** Events of a run, in order. Handlers must not throw. */
 export type RunEvent =

@@ -48,6 +48,10 @@ function pickAttempt({ after, before }: TrainingRunResult): AttemptRecord | null
   );
 }
 
+function countsText(counts: readonly (readonly [reason: string, tokens: number])[]): string {
+  return counts.map(([reason, tokens]) => `${reason} ${tokens}`).join(", ") || "none";
+}
+
 /** Collects what the report page shows. */
 export async function buildRunReport(
   config: RunConfig,
@@ -67,11 +71,20 @@ export async function buildRunReport(
   for (const [family, compared] of Object.entries(summary.families))
     rows.push(toRow(family, compared));
   const level = result.after?.records[0]?.sandboxLevel ?? "process";
+  const leftOut = summary.leftOut.map(({ reason, tokens }) => [reason, tokens] as const);
   const facts: [string, string][] = [
     ["harness", `${summary.harness} ${summary.harnessVersion}`],
     ["seed", String(summary.seed)],
     ["steps", `${summary.steps} of ${config.groupsPerStep} groups of ${config.groupSize}`],
-    ["coverage (trained / sampled tokens)", `${summary.trainedTokens} / ${summary.sampledTokens}`],
+    [
+      "coverage (trained / sampled tokens)",
+      `${summary.coverage.toFixed(4)} (${summary.trainedTokens} / ${summary.sampledTokens})`,
+    ],
+    ["left out of training, tokens by reason", countsText(leftOut)],
+    [
+      "discarded with repeated or interrupted tries, tokens",
+      `${summary.discarded.tokens}: ${countsText(Object.entries(summary.discarded.reasons))}`,
+    ],
     ["largest log-probability mismatch", String(summary.logprobMismatchMax)],
     ["wall-clock", `${summary.wallSeconds.toFixed(0)} s`],
     ["sandbox level", level],

@@ -77,6 +77,10 @@ function stepOf(step: number): StepReport {
     step,
     ...{ reward: 0.5, passRate: 0.5, attempts: 4, groupsWithSignal: 1, coverage: 0.9, kl: 0 },
     ...{ sampledTokens: 100, trainedTokens: 90, rows: 50, loss: 0, gradientNorm: 0, entropy: 0 },
+    leftOut: [
+      { reason: "undelivered", tokens: 6 + step },
+      ...(step === 1 ? [] : [{ reason: "forked", tokens: 1 }]),
+    ],
     logprobMismatchMax: step === 1 ? 0.25 : 0,
     seconds: { wall: 5, harness: 1, tools: 0.5, grading: 0.25, training: 2 },
   };
@@ -148,10 +152,21 @@ describe("summariseRun", () => {
     expect(parsedCalls).toEqual({ before: 2 / 3, after: 1 });
   });
 
+  it("has no share of parsed calls where no call was made", async () => {
+    const before = suiteOf("eval-before", heldout, [false, false, false]);
+    const after = suiteOf("eval-after", heldout, [false, false, false]);
+    for (const record of after.records) await addCall(record, 5, []);
+    expect((await summarise(before, after)).parsedCalls).toEqual({ before: null, after: 1 });
+  });
+
   it("sums steps, and takes the largest mismatch", async () => {
     const summary = await summarise(null, null, [stepOf(1), stepOf(2)]);
     expect(summary).toMatchObject({
       ...{ steps: 2, sampledTokens: 200, trainedTokens: 180, coverage: 0.9 },
+      leftOut: [
+        { reason: "undelivered", tokens: 15 },
+        { reason: "forked", tokens: 1 },
+      ],
       logprobMismatchMax: 0.25,
       seconds: { harness: 2, tools: 1, grading: 0.5, sampling: 3, training: 4, evaluation: 0 },
       ...{ wallSeconds: 60, runDir: "/runs/x", harness: "pi", harnessVersion: "1.6.0", seed: 1 },
@@ -159,10 +174,10 @@ describe("summariseRun", () => {
   });
 
   it("takes the seconds of an evaluation from its first end, whoever resumed the run", async () => {
-    await store.append(phaseEndKind, "evaluate-before", { phase: "evaluate-before", seconds: 40 });
-    await store.append(phaseEndKind, "evaluate-before", { phase: "evaluate-before", seconds: 0.1 });
+    await store.append(phaseEndKind, "eval-before", { phase: "eval-before", seconds: 40 });
+    await store.append(phaseEndKind, "eval-before", { phase: "eval-before", seconds: 0.1 });
     await store.append(phaseEndKind, "train", { phase: "train", seconds: 100 });
-    await store.append(phaseEndKind, "evaluate-after", { phase: "evaluate-after", seconds: 30 });
+    await store.append(phaseEndKind, "eval-after", { phase: "eval-after", seconds: 30 });
     expect((await summarise(null, null)).seconds.evaluation).toBe(70);
   });
 

@@ -1,7 +1,7 @@
 /**
  * What a finished run showed: one plain object, computed from stored data.
  */
-import type { CapturedCall, FailureClass, Store } from "@gimbal-rl/core";
+import type { CapturedCall, FailureClass, LeftOut, Store } from "@gimbal-rl/core";
 import { type Interval, pairedBootstrap, type SuiteResult } from "@gimbal-rl/eval";
 import {
   type AttemptRecord,
@@ -33,9 +33,12 @@ export interface RunSummary {
   readonly passAt1: BeforeAfter | null;
   readonly heldOutFamily: BeforeAfter | null;
   readonly families: Readonly<Record<string, BeforeAfter>>;
-  /** Share of the evaluation's calls whose tool calls parsed. */
-  readonly parsedCalls: { readonly before: number; readonly after: number } | null;
+  /** Share of the evaluation's calls whose tool calls parsed; null where it made no call, or is off. */
+  readonly parsedCalls: { readonly before: number | null; readonly after: number | null } | null;
+  /** Trained / sampled tokens of all steps; 1 when nothing was sampled. */
   readonly coverage: number;
+  /** Why the other sampled tokens are not trained. */
+  readonly leftOut: readonly LeftOut[];
   readonly sampledTokens: number;
   readonly trainedTokens: number;
   readonly discarded: {
@@ -89,8 +92,9 @@ function compare(
   });
   if (pairs.length === 0) return null;
   const passed = pairs.map(([one, two]) => [
-    one.successes / Math.max(1, one.samples),
-    two.successes / Math.max(1, two.samples),
+    // A suite has no task without an attempt.
+    one.successes / one.samples,
+    two.successes / two.samples,
   ]);
   const first = passed.map(([value = 0]) => value);
   const second = passed.map(([, value = 0]) => value);
@@ -105,10 +109,10 @@ function compare(
   };
 }
 
-async function parsedShare(store: Store, suite: SuiteResult): Promise<number> {
+async function parsedShare(store: Store, suite: SuiteResult): Promise<number | null> {
   const calls = await loadCalls(store, new Set(suite.records.map((record) => record.sessionId)));
   const all: CapturedCall[] = [...calls.values()].flat();
-  if (all.length === 0) return 1;
+  if (all.length === 0) return null;
   return all.filter((call) => !call.issues.includes("malformed-tool-call")).length / all.length;
 }
 
@@ -147,6 +151,15 @@ function countFailures(result: TrainingRunResult): RunSummary["failures"] {
     }
   }
   return [...counts].map(([cause, count]) => ({ cause, ...count }));
+}
+
+/** Tokens left out by reason, over the steps. */
+function sumLeftOut(steps: readonly StepReport[]): LeftOut[] {
+  const byReason = new Map<string, number>();
+  for (const { reason, tokens } of steps.flatMap((step) => step.leftOut ?? [])) {
+    byReason.set(reason, (byReason.get(reason) ?? 0) + tokens);
+  }
+  return [...byReason].map(([reason, tokens]) => ({ reason, tokens }));
 }
 
 /** Sums a number over the steps. */
@@ -190,6 +203,7 @@ export async function summariseRun(input: SummaryInput): Promise<RunSummary> {
             after: await parsedShare(store, both.after),
           },
     coverage: sampledTokens === 0 ? 1 : trainedTokens / sampledTokens,
+    leftOut: sumLeftOut(steps),
     sampledTokens,
     trainedTokens,
     discarded: await countDiscarded(store),

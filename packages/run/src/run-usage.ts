@@ -7,7 +7,7 @@
 import type { Store } from "@gimbal-rl/core";
 
 /** Event kind of these entries. */
-export const processUsageKind = "process-usage";
+const processUsageKind = "process-usage";
 
 /** Seconds used. */
 export interface RunUsage {

@@ -5,7 +5,9 @@
 import {
   createRandom,
   type FidelityReport,
+  GimbalError,
   hashToSeed,
+  type Random,
   type Store,
   shuffled,
   type TrainingBatch,
@@ -33,6 +35,7 @@ export interface StepBatches {
 /**
  * Builds the batches of a step from what is stored.
  * @param after - Sequence of the step's plan in the log: its calls came later, so older ones are not read.
+ * @throws {GimbalError} `store-corrupt` when no attempt has a score: collected attempts have one.
  */
 export async function buildStepBatches(
   collected: readonly CollectedGroup[],
@@ -43,22 +46,27 @@ export async function buildStepBatches(
   const { fidelity, groups } = await buildGroups(collected, store, after);
   const weighted = groups.map((group) => {
     const scores = group.members.map((member) => member.verdict.score);
-    // The control: the same rewards within the group, without relation to what was done.
     const rewards =
       config.control === "shuffled-rewards"
-        ? shuffled(scores, createRandom(hashToSeed("shuffle", config.seed, group.groupId)))
+        ? shuffledScores(scores, createRandom(hashToSeed("shuffle", config.seed, group.groupId)))
         : scores;
     return { group, advantages: groupAdvantages(rewards) };
   });
   const scores = groups.flatMap((group) =>
     group.members.map((member) => member.verdict.score).filter((score) => score !== null),
   );
+  if (scores.length === 0) {
+    throw new GimbalError(
+      "store-corrupt",
+      `None of the ${groups.length} groups of the step holds a scored attempt; a group is collected when its attempts are judged.`,
+    );
+  }
   const batches = buildTrainingBatches(weighted, {
     temperature: config.temperature,
     maxRows: config.maxRows,
   });
   const mean = (values: readonly number[]): number =>
-    values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+    values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
     batches,
     fidelity,
@@ -71,4 +79,21 @@ export async function buildStepBatches(
     sampledTokens: fidelity.sampledTokens,
     trainedTokens: batches.reduce((sum, batch) => sum + batch.terms.rows.length, 0),
   };
+}
+
+/**
+ * The control: the same rewards within the group, without relation to what was done. An attempt without a score stays
+ * without one, so that what is trained on is the same as without the control.
+ */
+function shuffledScores(scores: readonly (number | null)[], random: Random): (number | null)[] {
+  const mixed = shuffled(
+    scores.filter((score) => score !== null),
+    random,
+  );
+  let next = 0;
+  return scores.map((score) => {
+    if (score === null) return null;
+    next += 1;
+    return mixed[next - 1] ?? null;
+  });
 }

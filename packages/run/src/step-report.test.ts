@@ -21,7 +21,7 @@ describe("toStepReport", () => {
     expect(toStepReport(record)).toEqual({
       ...{ step: 3, reward: 0.5, passRate: 0.25, attempts: 8, groupsWithSignal: 1 },
       ...{ coverage: 1, kl: 0.01, sampledTokens: 20, trainedTokens: 20 },
-      ...{ rows: 10, loss: -0.5, gradientNorm: 0.25, entropy: 0, logprobMismatchMax: 0 },
+      ...{ rows: 10, loss: -0.5, gradientNorm: 0.25, entropy: null, logprobMismatchMax: 0 },
       seconds: { wall: 9, harness: 4, tools: 1, grading: 2, training: 2.5 },
     });
   });

@@ -24,7 +24,8 @@ export interface StepReport {
   readonly rows: number;
   readonly loss: number;
   readonly gradientNorm: number;
-  readonly entropy: number;
+  /** Nats per token; null when it was not measured. */
+  readonly entropy: number | null;
   readonly logprobMismatchMax: number;
   readonly seconds: StepSeconds;
 }
@@ -54,7 +55,7 @@ export function toStepReport(record: StepRecord): StepReport {
     rows: metric("rows"),
     loss: metric("loss"),
     gradientNorm: metric("gradientNorm"),
-    entropy: metric("entropy"),
+    entropy: record.metrics.entropy ?? null,
     logprobMismatchMax: metric("logprobMismatchMax"),
     seconds: { ...extra.seconds, training: record.seconds },
   };

@@ -84,15 +84,13 @@ export async function runTraining(
   const finished = (await readMetrics(options.runDir)).map(toStepReport);
   const steps = finished.filter(({ step }) => step <= trainer.completedSteps());
   const evaluated = tasks.heldout.length + tasks.heldoutFamily.length;
-  await useWeights(options, trainer.completedSteps() === 0 ? null : trainer.checkpointDir());
-  const evaluate = async (
-    phase: "evaluate-before" | "evaluate-after",
-  ): Promise<SuiteResult | null> => {
+  await useWeights(options);
+  const evaluate = async (label: Exclude<RunPhase, "train">): Promise<SuiteResult | null> => {
     if (evaluated === 0) return null;
-    return inPhase(options, phase, evaluated, (collect) =>
+    return inPhase(options, label, evaluated, (collect) =>
       runSuite(
         {
-          label: phase === "evaluate-before" ? "eval-before" : "eval-after",
+          label,
           tasks: [...tasks.heldout, ...tasks.heldoutFamily],
           samples: 1,
           seed: config.seed,
@@ -103,7 +101,7 @@ export async function runTraining(
       ),
     );
   };
-  const before = await evaluate("evaluate-before");
+  const before = await evaluate("eval-before");
 
   const total = config.steps * config.groupsPerStep * config.groupSize;
   await inPhase(options, "train", total, async (collect) => {
@@ -115,17 +113,17 @@ export async function runTraining(
       onEvent?.({ type: "step-end", report });
     }
   });
-  const after = await evaluate("evaluate-after");
+  const after = await evaluate("eval-after");
   return { before, after, steps };
 }
 
-/** Loads a checkpoint into the engine while no call is admitted. Null keeps what it started with. */
-async function useWeights(options: TrainingRunOptions, dir: string | null): Promise<void> {
+/** Loads the last checkpoint into the engine while no call is admitted, unless the engine has those weights. */
+async function useWeights(options: TrainingRunOptions): Promise<void> {
   const { admission, engine, trainer } = options;
   const version = trainer.policyVersion();
-  if (dir === null && engine.policyVersion() === version) return;
+  if (engine.policyVersion() === version) return;
   await admission.pause();
-  await engine.loadWeights(dir ?? trainer.checkpointDir(), version);
+  await engine.loadWeights(trainer.checkpointDir(), version);
   await admission.resume(version);
 }
 
@@ -186,7 +184,7 @@ async function takeStep(
     kl,
     seconds: { wall: (rolledOutAtMs - startedAtMs) / 1000, ...sumSeconds(collected) },
   });
-  await useWeights(options, trainer.checkpointDir());
+  await useWeights(options);
   return toStepReport(record);
 }
 

@@ -35,8 +35,8 @@ export interface AttemptStackOptions {
   /** Seed of the run: with the attempt and the prompt it decides every sampled token. */
   readonly seed: number;
   readonly temperature: number;
-  /** Model name on the wire. Default `gimbal-tiny`. */
-  readonly model?: string;
+  /** Model name on the wire; `modelNameOf` gives the usual one. */
+  readonly model: string;
   /** Sampler threads. Default 1. */
   readonly threads?: number;
   readonly maxOutputTokens?: number;
@@ -61,8 +61,7 @@ export interface AttemptStack {
  * @throws {GimbalError} `model-invalid`, `template-unsupported`, `unavailable` (sandbox level), `port-in-use`.
  */
 export async function createAttemptStack(options: AttemptStackOptions): Promise<AttemptStack> {
-  const { harness, modelDir, policyVersion, seed, store, temperature } = options;
-  const model = options.model ?? "gimbal-tiny";
+  const { harness, model, modelDir, policyVersion, seed, store, temperature } = options;
   const sandbox = options.sandbox ?? createSandbox({ level: options.sandboxLevel ?? "auto" });
   const renderer = await loadRendererFromFolder(modelDir);
   const engine = await createLocalEngine({

@@ -6,8 +6,10 @@ import type { SandboxLevel } from "@gimbal-rl/core";
 import { createDeskTasks } from "@gimbal-rl/desk";
 import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
+import { backendName } from "./backend-name.js";
 import { fingerprintWeights } from "./model-fingerprint.js";
-import { createRunFolder } from "./run-manifest.js";
+import { modelNameOf } from "./model-name.js";
+import { createRunFolder, type RunManifest } from "./run-manifest.js";
 
 /** Settings of a desk run that differ from {@link defaultRunConfig}. */
 export type DeskRunSettings = Partial<Omit<RunConfig, "format" | "facts" | "seed">>;
@@ -47,7 +49,7 @@ export interface CreateDeskRunOptions {
   readonly seed: number;
   readonly settings: DeskRunSettings;
   readonly modelDir: string;
-  readonly harness: { readonly id: string; readonly version: string };
+  readonly harness: RunManifest["harness"];
   readonly sandboxLevel: SandboxLevel;
   /** Trainer threads. */
   readonly threads: number;
@@ -83,7 +85,7 @@ export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunC
     facts: {
       suite: "desk",
       node: process.version,
-      backend: `${backend.info.id} (${backend.info.variant})`,
+      backend: backendName(backend.info),
       tokenizer: renderer.fingerprint.tokenizer,
       template: renderer.fingerprint.template,
       weights: await fingerprintWeights(modelDir),
@@ -91,7 +93,7 @@ export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunC
   };
   await createRunFolder(
     runDir,
-    { format: 1, config, harness, sandboxLevel, model: "gimbal-tiny", threads, modelDir },
+    { format: 1, config, harness, sandboxLevel, model: modelNameOf(modelDir), threads, modelDir },
     createDeskRunTasks(config, seed),
   );
   return config;

@@ -2,7 +2,7 @@
  * A GRPO run from its folder: creates or continues it, trains, evaluates and writes the report.
  */
 import { join } from "node:path";
-import { createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
+import { type BackendInfo, createWasmBackend, loadPolicy } from "@gimbal-rl/compute";
 import { GimbalError, type Harness, type Sandbox, systemClock } from "@gimbal-rl/core";
 import { renderReport } from "@gimbal-rl/eval";
 import { grpo } from "@gimbal-rl/objective";
@@ -25,6 +25,7 @@ import {
   replaceFile,
 } from "@gimbal-rl/trainer";
 import { createAttemptStack } from "./attempt-stack.js";
+import { backendName } from "./backend-name.js";
 import { fingerprintWeights } from "./model-fingerprint.js";
 import { readRunFolder } from "./run-manifest.js";
 
@@ -82,6 +83,7 @@ export async function continueGrpoRun(
   const store = await openStore(runDir);
   try {
     await using backend = await createWasmBackend({ threads: manifest.threads });
+    assertSameBackend(config, backend.info);
     const started = (await findCheckpoints(runDir)).length > 0;
     if (!started) await assertStartWeights(config, modelDir);
     await using policy = await loadPolicy(started ? checkpointZero(runDir) : modelDir, backend);
@@ -148,6 +150,17 @@ async function assertStartWeights({ facts }: RunConfig, modelDir: string): Promi
   throw new GimbalError(
     "config-invalid",
     `The run was made for weights ${String(facts.weights).slice(0, 12)}; ${modelDir} holds ${found.slice(0, 12)}. Give the model folder that the run was made with.`,
+  );
+}
+
+/** Another variant sums in another order: the run would go on with other numbers than it began with. */
+function assertSameBackend({ facts }: RunConfig, info: BackendInfo): void {
+  if (facts.backend === undefined) return;
+  const found = backendName(info);
+  if (found === facts.backend) return;
+  throw new GimbalError(
+    "config-invalid",
+    `The run was made with the backend ${facts.backend}; this machine offers ${found}, which computes other numbers. Continue it where ${facts.backend} is there, or start a new run.`,
   );
 }
 

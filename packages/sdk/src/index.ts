@@ -6,7 +6,6 @@ export {
 export {
   type CreateDeskRunOptions,
   createDeskRun,
-  createDeskRunTasks,
   type DeskRunSettings,
   demoSettings,
   quickDemoSettings,
@@ -25,6 +24,7 @@ export {
   type LocalGatewayOptions,
 } from "./local-gateway.js";
 export { type LocalModel, type OpenLocalModelOptions, openLocalModel } from "./local-model.js";
+export { modelNameOf } from "./model-name.js";
 export { type ReplayOptions, type ReplayResult, replayGrpoRun } from "./replay-run.js";
 export { createRunFolder, isRunFolder, type RunManifest, readRunFolder } from "./run-manifest.js";
 export { stablePathRules } from "./stable-paths.js";

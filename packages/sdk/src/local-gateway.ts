@@ -7,6 +7,7 @@ import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createGateway, type Gateway } from "@gimbal-rl/proxy";
 import { createTape } from "@gimbal-rl/renderers";
 import { type LocalModel, type OpenLocalModelOptions, openLocalModel } from "./local-model.js";
+import { modelNameOf } from "./model-name.js";
 import { sessionTrajectory } from "./session-trajectory.js";
 
 /** Options of {@link createLocalGateway}; everything has a default. */
@@ -44,10 +45,9 @@ export interface LocalGateway extends Omit<LocalModel, typeof Symbol.asyncDispos
  */
 export async function createLocalGateway(options: LocalGatewayOptions = {}): Promise<LocalGateway> {
   const { modelDir = tinyModelDir, model, temperature, threads, ...rest } = options;
-  const name = model ?? (options.modelDir === undefined ? "gimbal-tiny" : undefined);
   const opened = await openLocalModel(modelDir, {
     ...(threads === undefined ? {} : { threads }),
-    ...(name === undefined ? {} : { model: name }),
+    model: model ?? modelNameOf(modelDir),
   });
   try {
     const gateway = await createGateway({

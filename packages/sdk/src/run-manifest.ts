@@ -17,7 +17,12 @@ import { replaceFile } from "@gimbal-rl/trainer";
 export interface RunManifest {
   readonly format: 1;
   readonly config: RunConfig;
-  readonly harness: { readonly id: string; readonly version: string };
+  readonly harness: {
+    readonly id: string;
+    readonly version: string;
+    /** The module that exports the harness, absolute; absent for one that Gimbal brings, and in older runs. */
+    readonly module?: string;
+  };
   readonly sandboxLevel: SandboxLevel;
   /** Model name on the wire. */
   readonly model: string;

@@ -8,6 +8,7 @@ import type { AttemptRecord } from "@gimbal-rl/rollout";
 import { openStore } from "@gimbal-rl/store";
 import { createAttemptStack } from "./attempt-stack.js";
 import { fingerprintWeights } from "./model-fingerprint.js";
+import { modelNameOf } from "./model-name.js";
 import { assertSameSettings } from "./suite-settings.js";
 
 /** Options of {@link runTasks}. */
@@ -53,6 +54,7 @@ export async function runTasks(
     });
     await using stack = await createAttemptStack({
       ...{ modelDir, policyVersion, harness, sandbox, store, seed, temperature },
+      model: modelNameOf(modelDir),
       logsDir: join(options.runDir, "logs"),
     });
     return await runSuite(

@@ -13,7 +13,6 @@ export type { StepRecord } from "./step-record.js";
 export {
   type SftStepMetrics,
   sftEvaluate,
-  sftStep,
   type TrainSftOptions,
   trainSft,
 } from "./train-sft.js";

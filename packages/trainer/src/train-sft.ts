@@ -41,7 +41,7 @@ export interface SftStepMetrics {
  * One supervised update over micro-batches with a common denominator.
  * @throws {GimbalError} `non-finite`, `shape-mismatch` when there are no terms.
  */
-export async function sftStep(
+async function sftStep(
   policy: TrainablePolicy,
   batches: readonly TrainingBatch[],
   options: OptimizerOptions & { readonly learningRate: number },

@@ -8,9 +8,9 @@ import { continueGrpoRun, createDeskRun, demoSettings, quickDemoSettings } from 
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
 import { loadHarness } from "../load-harness.js";
-import { parseCount, parseSeed } from "../option-values.js";
+import { parseCount, parseSeed, parseThreads } from "../option-values.js";
 import { resolveRunDir } from "../run-dir.js";
-import { createRunProgress, summaryTable } from "../run-progress.js";
+import { createRunProgress, summaryText } from "../run-progress.js";
 
 interface DemoFlags {
   readonly seed: number;
@@ -42,7 +42,7 @@ export function register(program: Command, context: CliContext): void {
         .choices(["auto", "process", "namespace"])
         .default("auto"),
     )
-    .option("--threads <n>", "trainer threads", parseCount, 2)
+    .option("--threads <n>", "trainer threads", parseThreads, 2)
     .option("--json", "print the result as one JSON object on stdout")
     .addHelpText("after", "\nExample:\n  $ gimbal demo --seed 2\n")
     .action(async (flags: DemoFlags) => runDemo(flags, context));
@@ -81,6 +81,6 @@ async function runDemo(flags: DemoFlags, context: CliContext): Promise<void> {
     },
     context.signal,
   );
-  output.text(`\n${summaryTable(summary)}\nReport: ${join(runDir, "report.html")}`);
+  output.text(`\n${summaryText(summary)}\nReport: ${join(runDir, "report.html")}`);
   output.json(summary);
 }

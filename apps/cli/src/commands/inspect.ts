@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { attemptText, readAttempt } from "../attempt-view.js";
 import type { CliContext } from "../context.js";
+import { countsText, coverageText, percent, points } from "../format.js";
 import { formatTable } from "../output.js";
 import { type RunOverview, readOverview } from "../run-overview.js";
 import { openStoredRun } from "../stored-run.js";
@@ -51,8 +52,6 @@ async function inspect(folder: string, flags: InspectFlags, context: CliContext)
   output.json(overview);
 }
 
-const percent = (value: number): string => `${(100 * value).toFixed(1)} %`;
-
 function stepsTable({ steps }: RunOverview): string {
   return formatTable(
     ["step", "reward", "pass", "signal", "coverage", "kl", "tokens", "loss", "|gradient|", "s"],
@@ -95,11 +94,6 @@ function failuresTable({ phases }: RunOverview): string {
   );
 }
 
-function counts(values: Readonly<Record<string, number>>): string {
-  const some = Object.entries(values).filter(([, count]) => count > 0);
-  return some.length === 0 ? "none" : some.map(([name, count]) => `${name} ${count}`).join(", ");
-}
-
 function overviewText(overview: RunOverview): string {
   const { discarded, fidelity, harness, heldOutFamily, passAt1, seed, steps, stepsPlanned } =
     overview;
@@ -123,18 +117,17 @@ function overviewText(overview: RunOverview): string {
     ["family held out whole", heldOutFamily] as const,
   ].flatMap(([name, compared]) => {
     if (compared === null) return [];
-    const [low, high] = compared.gainCi95.map((value) => (100 * value).toFixed(1));
+    const [low, high] = compared.gainCi95;
     return [
-      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval ${low} to ${high} points`,
+      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval ${points(low)} to ${points(high)} points`,
     ];
   });
-  const leftOut = fidelity.leftOut.map(({ reason, tokens }) => `${reason} ${tokens}`).join(", ");
   sections.push(
     [
       ...gains,
-      `coverage ${fidelity.coverage.toFixed(4)} (${fidelity.trainedTokens} of ${fidelity.sampledTokens} sampled tokens)${leftOut === "" ? "" : `; left out: ${leftOut}`}`,
-      `links ${counts(fidelity.links)}; branches ${fidelity.branches}; malformed calls ${fidelity.malformedCalls}`,
-      `discarded tries ${discarded.tries}, tokens ${discarded.tokens}${discarded.tries === 0 ? "" : ` (${counts(discarded.reasons)})`}`,
+      coverageText(fidelity),
+      `links ${countsText(fidelity.links)}; branches ${fidelity.branches}; malformed calls ${fidelity.malformedCalls}`,
+      `discarded tries ${discarded.tries}, tokens ${discarded.tokens}${discarded.tries === 0 ? "" : ` (${countsText(discarded.reasons)})`}`,
     ].join("\n"),
   );
   return `${sections.join("\n\n")}\n`;

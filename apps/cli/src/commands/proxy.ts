@@ -1,14 +1,14 @@
 /**
  * `gimbal proxy`: the gateway in front of a local engine.
  */
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import type { Gateway } from "@gimbal-rl/proxy";
 import { createLocalGateway } from "@gimbal-rl/sdk";
 import { openStore } from "@gimbal-rl/store";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { parseCount, parseNotNegative, parsePort, parseSeed } from "../option-values.js";
+import { parseNotNegative, parsePort, parseSeed, parseThreads } from "../option-values.js";
 import { untilStopped } from "../until-stopped.js";
 
 interface ProxyFlags {
@@ -40,7 +40,7 @@ export function register(program: Command, context: CliContext): void {
       "token of the control API (default: GIMBAL_CONTROL_TOKEN, else random)",
     )
     .option("--store <folder>", "keep calls and raw bodies here (default: in memory)")
-    .option("--threads <n>", "sampler threads", parseCount, 1)
+    .option("--threads <n>", "sampler threads", parseThreads, 1)
     .option("--seed <n>", "seed of sampling", parseSeed, 0)
     .option("--temperature <x>", "sampling temperature of sessions", parseNotNegative, 1)
     .option(
@@ -54,8 +54,7 @@ export function register(program: Command, context: CliContext): void {
 async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { host, port, seed, temperature, threads } = flags;
-  const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
-  const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
+  const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
   const controlToken = flags.controlToken ?? context.env.GIMBAL_CONTROL_TOKEN ?? "";
   const store =
     flags.store === undefined ? null : await openStore(resolve(context.cwd, flags.store));
@@ -63,7 +62,6 @@ async function runProxy(flags: ProxyFlags, context: CliContext): Promise<void> {
     output.line(`Loading ${modelDir}`);
     await using local = await createLocalGateway({
       modelDir,
-      model,
       threads,
       host,
       dataPort: port,

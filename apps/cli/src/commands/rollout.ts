@@ -4,58 +4,31 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { GimbalError, parseTask, type Task } from "@gimbal-rl/core";
-import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
-import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { createSandbox } from "@gimbal-rl/sandbox";
-import { runTasks } from "@gimbal-rl/sdk";
+import { createDeskTasks } from "@gimbal-rl/desk";
 import { type Command, Option } from "commander";
+import { type AttemptFlags, addAttemptOptions, runAttempts } from "../attempt-options.js";
 import type { CliContext } from "../context.js";
-import { loadHarness } from "../load-harness.js";
-import { parseCount, parseNotNegative, parseSeed } from "../option-values.js";
 import { formatTable } from "../output.js";
-import { resolveRunDir } from "../run-dir.js";
 
-interface RolloutFlags {
-  readonly tasks?: string;
-  readonly split: DeskSplit;
-  readonly count: number;
-  readonly model: string;
-  readonly harness: string;
-  readonly samples: number;
-  readonly seed: number;
-  readonly temperature: number;
-  readonly concurrency: number;
-  readonly sandbox: "auto" | "process" | "namespace";
-  readonly run?: string;
-  readonly json?: boolean;
+interface RolloutFlags extends AttemptFlags {
+  readonly taskFile?: string;
 }
+
+const kind = "rollout";
 
 /** Adds the command. */
 export function register(program: Command, context: CliContext): void {
-  program
+  const command = program
     .command("rollout")
     .description("Run attempts at tasks with a harness; store the captured calls and the verdicts.")
-    .option("--tasks <file>", "JSON lines of tasks (default: the desk suite)")
     .addOption(
-      new Option("--split <name>", "desk tasks to take when no file is given")
-        .choices(["train", "heldout", "heldout-family", "demonstration", "pivot"])
-        .default("train"),
-    )
-    .option("--count <n>", "number of desk tasks", parseCount, 8)
-    .option("--model <folder>", "Hugging Face model folder", tinyModelDir)
-    .option("--harness <name>", "pi, or a module that exports a harness by default", "pi")
-    .option("--samples <n>", "attempts per task", parseCount, 4)
-    .option("--seed <n>", "seed of tasks and sampling", parseSeed, 1)
-    .option("--temperature <x>", "sampling temperature", parseNotNegative, 1)
-    .option("--concurrency <n>", "attempts at once", parseCount, 4)
-    .addOption(
-      new Option("--sandbox <level>", "where attempts run")
-        .choices(["auto", "process", "namespace"])
-        .default("auto"),
-    )
-    .option("--run <folder>", "where attempts are stored (default: runs/rollout-<seed>-<time>)")
-    .option("--json", "print the result as one JSON object on stdout")
-    .addHelpText("after", "\nExample:\n  $ gimbal rollout --count 4 --samples 2\n")
+      new Option(
+        "--task-file <file>",
+        "JSON lines of tasks, instead of the desk suite's",
+      ).conflicts(["split", "tasks"]),
+    );
+  addAttemptOptions(command, { kind, split: "train", tasks: 8, samples: 4 })
+    .addHelpText("after", "\nExample:\n  $ gimbal rollout --tasks 4 --samples 2\n")
     .action(async (flags: RolloutFlags) => runRollout(flags, context));
 }
 
@@ -100,29 +73,11 @@ function readTask(line: string, place: string): Task {
 
 async function runRollout(flags: RolloutFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
-  const { concurrency, samples, seed, temperature } = flags;
-  const runDir = resolveRunDir(context, "rollout", flags);
   const tasks =
-    flags.tasks === undefined
-      ? createDeskTasks({ split: flags.split, seed, count: flags.count })
-      : await readTasks(resolve(context.cwd, flags.tasks));
-  const sandbox = createSandbox({ level: flags.sandbox });
-  const harness = await loadHarness(flags.harness, context.cwd, sandbox);
-  await harness.prepare({ install: true, signal: context.signal });
-  const bar = output.bar("Attempts", tasks.length * samples);
-  let passed = 0;
-  const result = await runTasks(
-    {
-      ...{ runDir, harness, sandbox, tasks, samples, seed, temperature, concurrency },
-      modelDir: resolve(context.cwd, flags.model),
-      onAttempt: (record, done) => {
-        if (record.verdict.score === 1) passed += 1;
-        bar.update(done, `${passed} passed`);
-      },
-    },
-    context.signal,
-  );
-  bar.end();
+    flags.taskFile === undefined
+      ? createDeskTasks({ split: flags.split, seed: flags.seed, count: flags.tasks })
+      : await readTasks(resolve(context.cwd, flags.taskFile));
+  const { harness, result, runDir } = await runAttempts(flags, context, output, { kind, tasks });
   output.text(
     `${formatTable(
       ["task", "attempts", "passed", "mean score"],

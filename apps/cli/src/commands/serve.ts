@@ -1,12 +1,12 @@
 /**
  * `gimbal serve`: an OpenAI-compatible server over a model folder.
  */
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { createInferenceServer, openLocalModel } from "@gimbal-rl/sdk";
+import { createInferenceServer, modelNameOf, openLocalModel } from "@gimbal-rl/sdk";
 import type { Command } from "commander";
 import type { CliContext } from "../context.js";
-import { parseCount, parsePort, parseSeed } from "../option-values.js";
+import { parsePort, parseSeed, parseThreads } from "../option-values.js";
 import { untilStopped } from "../until-stopped.js";
 
 interface ServeFlags {
@@ -28,7 +28,7 @@ export function register(program: Command, context: CliContext): void {
     .option("--model <folder>", "Hugging Face model folder (default: the bundled tiny policy)")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--port <n>", "port; 0 takes any free one", parsePort, 0)
-    .option("--threads <n>", "sampler threads", parseCount, 1)
+    .option("--threads <n>", "sampler threads", parseThreads, 1)
     .option("--seed <n>", "seed of requests that name none (default: random)", parseSeed)
     .option("--json", 'print one line {"url","model","pid"} on stdout when ready')
     .addHelpText(
@@ -41,8 +41,8 @@ export function register(program: Command, context: CliContext): void {
 async function serve(flags: ServeFlags, context: CliContext): Promise<void> {
   const output = context.output(flags);
   const { host, port, seed, threads } = flags;
-  const modelDir = flags.model === undefined ? tinyModelDir : resolve(context.cwd, flags.model);
-  const model = flags.model === undefined ? "gimbal-tiny" : basename(modelDir);
+  const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
+  const model = modelNameOf(modelDir);
   output.line(`Loading ${modelDir}`);
   await using opened = await openLocalModel(modelDir, { threads, model });
   const { engine, renderer } = opened;

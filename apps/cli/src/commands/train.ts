@@ -2,8 +2,9 @@
  * `gimbal train`: a GRPO run on the desk suite with one's own model, harness or settings, or the continuation of a run.
  */
 import { join, resolve } from "node:path";
-import { GimbalError } from "@gimbal-rl/core";
+import { GimbalError, type Harness, type Sandbox } from "@gimbal-rl/core";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
+import { defaultRunConfig } from "@gimbal-rl/run";
 import { createSandbox } from "@gimbal-rl/sandbox";
 import {
   continueGrpoRun,
@@ -14,10 +15,18 @@ import {
 } from "@gimbal-rl/sdk";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
-import { loadHarness } from "../load-harness.js";
-import { parseCount, parseNatural, parseNotNegative, parseSeed } from "../option-values.js";
+import { harnessModule, loadHarness } from "../load-harness.js";
+import {
+  parseCount,
+  parseGroupSize,
+  parseNatural,
+  parseNotNegative,
+  parsePositive,
+  parseSeed,
+  parseThreads,
+} from "../option-values.js";
 import { resolveRunDir } from "../run-dir.js";
-import { createRunProgress, summaryTable } from "../run-progress.js";
+import { createRunProgress, summaryText } from "../run-progress.js";
 
 interface TrainFlags {
   readonly resume?: string;
@@ -73,11 +82,11 @@ export function register(program: Command, context: CliContext): void {
     .option("--seed <n>", "seed of everything random", parseSeed, 1)
     .option("--steps <n>", "training steps", parseCount)
     .option("--groups <n>", "groups (tasks) per step", parseCount)
-    .option("--group-size <n>", "attempts per group", parseCount)
-    .option("--learning-rate <x>", "AdamW learning rate", parseNotNegative)
+    .option("--group-size <n>", "attempts per group", parseGroupSize)
+    .option("--learning-rate <x>", "AdamW learning rate", parsePositive)
     .option("--kl <x>", "coefficient of the KL to the start", parseNotNegative)
     .option("--epochs <n>", "updates per step", parseCount)
-    .option("--temperature <x>", "sampling temperature", parseNotNegative)
+    .option("--temperature <x>", "sampling temperature", parsePositive)
     .option("--concurrency <n>", "attempts at once", parseCount)
     .option("--heldout <n>", "held-out tasks evaluated before and after", parseNatural)
     .option("--heldout-family <n>", "tasks of the held-out family", parseNatural)
@@ -86,7 +95,7 @@ export function register(program: Command, context: CliContext): void {
         .choices(["auto", "process", "namespace"])
         .default("auto"),
     )
-    .option("--threads <n>", "trainer threads", parseCount, 2)
+    .option("--threads <n>", "trainer threads", parseThreads, 2)
     .option("--json", "print the result as one JSON object on stdout")
     .addHelpText(
       "after",
@@ -102,17 +111,33 @@ function given<Settings extends object>(settings: Settings): Partial<Settings> {
   ) as Partial<Settings>;
 }
 
-async function createRun(flags: TrainFlags, context: CliContext): Promise<string> {
+/** A run folder with what continues it. */
+interface OpenRun {
+  readonly runDir: string;
+  readonly sandbox: Sandbox;
+  readonly harness: Harness;
+  readonly modelDir: string;
+  readonly steps: number;
+}
+
+async function createRun(flags: TrainFlags, context: CliContext): Promise<OpenRun> {
   const runDir = resolveRunDir(context, "train", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
-  const harness = await loadHarness(flags.harness ?? "pi", context.cwd, sandbox);
+  const name = flags.harness ?? "pi";
+  const harness = await loadHarness(name, context.cwd, sandbox);
+  const module = harnessModule(name, context.cwd);
   const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
-  await createDeskRun({
+  const { evaluation } = defaultRunConfig;
+  const { steps } = await createDeskRun({
     runDir,
     seed: flags.seed,
     threads: flags.threads,
     modelDir,
-    harness,
+    harness: {
+      id: harness.id,
+      version: harness.version,
+      ...(module === null ? {} : { module }),
+    },
     sandboxLevel: sandbox.level,
     settings: {
       ...(modelDir === tinyModelDir ? tinyPolicySettings : {}),
@@ -127,12 +152,27 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<string
         concurrency: flags.concurrency,
       }),
       evaluation: {
-        heldoutTasks: flags.heldout ?? 64,
-        heldoutFamilyTasks: flags.heldoutFamily ?? 16,
+        heldoutTasks: flags.heldout ?? evaluation.heldoutTasks,
+        heldoutFamilyTasks: flags.heldoutFamily ?? evaluation.heldoutFamilyTasks,
       },
     },
   });
-  return runDir;
+  return { runDir, sandbox, harness, modelDir, steps };
+}
+
+async function openRun(runDir: string, flags: TrainFlags, context: CliContext): Promise<OpenRun> {
+  const { manifest } = await readRunFolder(runDir);
+  const sandbox = createSandbox({ level: manifest.sandboxLevel });
+  const { id, module, version } = manifest.harness;
+  const harness = await loadHarness(flags.harness ?? module ?? id, context.cwd, sandbox);
+  if (harness.id !== id || harness.version !== version) {
+    throw new GimbalError(
+      "harness-version-mismatch",
+      `The run was made with ${id} ${version}; found ${harness.id} ${harness.version}. Give the same one with --harness.`,
+    );
+  }
+  const modelDir = resolve(context.cwd, flags.model ?? manifest.modelDir ?? tinyModelDir);
+  return { runDir, sandbox, harness, modelDir, steps: manifest.config.steps };
 }
 
 async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
@@ -149,17 +189,10 @@ async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
     if (!replayed.isIdentical) context.setExitCode(1);
     return;
   }
-  const resumed = flags.resume === undefined ? null : resolve(context.cwd, flags.resume);
-  const runDir = resumed ?? (await createRun(flags, context));
-  const { manifest } = await readRunFolder(runDir);
-  const sandbox = createSandbox({ level: manifest.sandboxLevel });
-  const harness = await loadHarness(flags.harness ?? manifest.harness.id, context.cwd, sandbox);
-  if (harness.id !== manifest.harness.id || harness.version !== manifest.harness.version) {
-    throw new GimbalError(
-      "harness-version-mismatch",
-      `The run was made with ${manifest.harness.id} ${manifest.harness.version}; found ${harness.id} ${harness.version}. Give the same one with --harness.`,
-    );
-  }
+  const { harness, modelDir, runDir, sandbox, steps } =
+    flags.resume === undefined
+      ? await createRun(flags, context)
+      : await openRun(resolve(context.cwd, flags.resume), flags, context);
   const preparing = output.bar(`Preparing ${harness.id} ${harness.version}`, 0);
   await harness.prepare({ install: true, signal: context.signal });
   preparing.end("ready");
@@ -169,11 +202,11 @@ async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
       runDir,
       harness,
       sandbox,
-      modelDir: resolve(context.cwd, flags.model ?? manifest.modelDir ?? tinyModelDir),
-      onEvent: createRunProgress(output, manifest.config.steps),
+      modelDir,
+      onEvent: createRunProgress(output, steps),
     },
     context.signal,
   );
-  output.text(`\n${summaryTable(summary)}\nReport: ${join(runDir, "report.html")}`);
+  output.text(`\n${summaryText(summary)}\nReport: ${join(runDir, "report.html")}`);
   output.json(summary);
 }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createReferenceBackend } from "../reference/reference-backend.js";
-import { policySuite, trainingDigest } from "../test/policy-suite.js";
+import { policySuite } from "../test/policy-suite.js";
+import { trainingDigest } from "../test/training-cases.js";
 import { createWasmBackend } from "../wasm/wasm-backend.js";
 
 describe("a policy over the reference backend", () => {

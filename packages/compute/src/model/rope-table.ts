@@ -1,7 +1,8 @@
 /**
  * Cosines and sines of the rotary embedding per position, computed once and grown on demand.
  *
- * Law: a position's values never depend on the table's size; angles are rounded to f32 as in Transformers.
+ * Laws: a position's values never depend on the table's size; angles are rounded to f32 as in Transformers; a table that
+ * was handed out lives until `free`, because a forward pass may still need it for its backward.
  */
 import { GimbalError } from "@gimbal-rl/core";
 import type { Backend, Tensor } from "../backend.js";
@@ -49,7 +50,8 @@ function rotaryTable(
 export class RopeTable {
   readonly #config: ModelConfig;
   readonly #backend: Backend;
-  #table: Tensor | null = null;
+  /** The newest last. Sizes at least double, so the older ones together are smaller than it. */
+  readonly #tables: Tensor[] = [];
 
   constructor(config: ModelConfig, backend: Backend) {
     this.#config = config;
@@ -75,17 +77,17 @@ export class RopeTable {
         { boundary: "compute" },
       );
     }
-    if (this.#table === null || this.#table.length <= last * headWidth) {
-      const size = Math.min(maxPositions, Math.max(1024, 2 ** Math.ceil(Math.log2(last + 1))));
-      this.free();
-      this.#table = this.#backend.allocate(size * headWidth);
-      this.#backend.write(this.#table, rotaryTable(this.#config, size));
-    }
-    return this.#table;
+    const newest = this.#tables.at(-1);
+    if (newest !== undefined && newest.length > last * headWidth) return newest;
+    const size = Math.min(maxPositions, Math.max(1024, 2 ** Math.ceil(Math.log2(last + 1))));
+    const table = this.#backend.allocate(size * headWidth);
+    this.#tables.push(table);
+    this.#backend.write(table, rotaryTable(this.#config, size));
+    return table;
   }
 
+  /** Frees every table; no pass may be open. */
   free(): void {
-    if (this.#table !== null) this.#backend.free(this.#table);
-    this.#table = null;
+    for (const table of this.#tables.splice(0)) this.#backend.free(table);
   }
 }

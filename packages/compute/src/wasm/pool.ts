@@ -131,13 +131,39 @@ async function startWebHelper(Constructor: WebWorkerConstructor, data: object): 
   const end = new Promise<void>((resolve) => {
     ended = resolve;
   });
-  await new Promise<void>((resolve, reject) => {
-    worker.onmessage = ({ data: word }) => (word === "ready" ? resolve() : ended());
-    worker.onerror = (event) => reject(new Error(event.message ?? "worker failed to start"));
-    worker.postMessage(data);
-  });
-  URL.revokeObjectURL(url);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      worker.onmessage = ({ data: word }) => (word === "ready" ? resolve() : ended());
+      worker.onerror = (event) => reject(new Error(event.message ?? "worker failed to start"));
+      worker.postMessage(data);
+    });
+  } catch (error) {
+    worker.terminate();
+    throw error;
+  } finally {
+    URL.revokeObjectURL(url);
+  }
   return { end: () => end.then(() => worker.terminate()) };
+}
+
+/** Waits for all helpers. When one did not start, those that did are ended and its error is thrown. */
+async function allStarted(
+  starts: readonly Promise<Helper>[],
+  words: Int32Array,
+): Promise<Helper[]> {
+  const results = await Promise.allSettled(starts);
+  const helpers = results.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = results.find((one) => one.status === "rejected");
+  if (failed === undefined) return helpers;
+  await endHelpers(helpers, words);
+  throw failed.reason;
+}
+
+async function endHelpers(helpers: readonly Helper[], words: Int32Array): Promise<void> {
+  Atomics.store(words, STOP >> 2, 1);
+  Atomics.add(words, GENERATION >> 2, 1);
+  Atomics.notify(words, GENERATION >> 2);
+  await Promise.all(helpers.map((helper) => helper.end()));
 }
 
 /** Whether this thread may sleep in Atomics.wait (a browser's main thread may not). */
@@ -201,7 +227,8 @@ export class KernelPool {
         else if (web !== undefined) starts.push(startWebHelper(web, data));
         else throw new Error("this host has no workers; use threads: 1");
       }
-      return new KernelPool(memory, maximumBytes, exports, await Promise.all(starts));
+      const words = new Int32Array(memory.buffer, 0, HEAP_START / 4);
+      return new KernelPool(memory, maximumBytes, exports, await allStarted(starts, words));
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       throw new GimbalError("unavailable", `The CPU backend cannot start: ${text}.`, {
@@ -247,9 +274,6 @@ export class KernelPool {
 
   /** Ends the helper threads. */
   async end(): Promise<void> {
-    Atomics.store(this.#words, STOP >> 2, 1);
-    Atomics.add(this.#words, GENERATION >> 2, 1);
-    Atomics.notify(this.#words, GENERATION >> 2);
-    await Promise.all(this.#helpers.map((helper) => helper.end()));
+    await endHelpers(this.#helpers, this.#words);
   }
 }

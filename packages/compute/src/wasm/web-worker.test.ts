@@ -12,6 +12,9 @@ parentPort.on("message", (data) => globalThis.onmessage({ data }));
 `;
 
 let started = 0;
+let ended = 0;
+/** The worker, counted from 1, that fails to start; 0 = none. */
+let failing = 0;
 
 class WebWorker {
   onmessage: ((event: { data: unknown }) => void) | null = null;
@@ -25,8 +28,10 @@ class WebWorker {
 
   async #start(url: string): Promise<void> {
     started += 1;
+    const isFailing = started === failing;
     const code = (await resolveObjectURL(url)?.text()) ?? "";
-    const worker = new NodeWorker(prelude + code, { eval: true, execArgv: [] });
+    const source = isFailing ? "throw new Error('no room')" : prelude + code;
+    const worker = new NodeWorker(source, { eval: true, execArgv: [] });
     worker.on("message", (data) => this.onmessage?.({ data }));
     worker.on("error", ({ message }) => this.onerror?.({ message }));
     for (const message of this.#waiting) worker.postMessage(message);
@@ -39,6 +44,7 @@ class WebWorker {
   }
 
   terminate(): void {
+    ended += 1;
     void this.#worker?.terminate();
   }
 }
@@ -51,6 +57,9 @@ function hideNode(): void {
 afterEach(() => {
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
+  started = 0;
+  ended = 0;
+  failing = 0;
 });
 
 it("computes on Blob workers where Node's modules are missing, and ends them on dispose", async () => {
@@ -77,4 +86,32 @@ it("says what is missing where there are no workers", async () => {
   const x = backend.allocate(3);
   backend.fill(x, 2);
   expect(await backend.read(x)).toEqual(Float32Array.of(2, 2, 2));
+});
+
+it("ends the threads that started when another one does not", async () => {
+  hideNode();
+  vi.stubGlobal("Worker", WebWorker);
+  failing = 2;
+  await expect(createWasmBackend({ threads: 4 })).rejects.toMatchObject({
+    code: "unavailable",
+    message: expect.stringContaining("no room"),
+  });
+  expect([started, ended]).toEqual([3, 3]);
+});
+
+it("ends Node's threads too when one does not start", async () => {
+  let exits = 0;
+  class Worker extends NodeWorker {
+    constructor(code: string, options: { readonly workerData: { readonly thread: number } }) {
+      const isFailing = options.workerData.thread === 2;
+      super(isFailing ? "throw new Error('no room')" : code, { ...options, eval: true });
+      if (isFailing) return;
+      this.once("exit", () => {
+        exits += 1;
+      });
+    }
+  }
+  vi.spyOn(process, "getBuiltinModule").mockReturnValue({ Worker } as never);
+  await expect(createWasmBackend({ threads: 4 })).rejects.toMatchObject({ code: "unavailable" });
+  expect(exits).toBe(2);
 });
