@@ -55,7 +55,7 @@ export async function installAtomically(
     });
   } finally {
     await rm(temporary, { recursive: true, force: true });
-    if ((await readOwner(lock)) === owner) await rm(lock, { recursive: true, force: true });
+    await removeLock(lock, async (folder) => (await readOwner(folder)) === owner);
   }
 }
 
@@ -83,7 +83,7 @@ async function takeLock(lock: string, owner: string, signal: AbortSignal): Promi
       } catch (error) {
         if (!isTaken(error)) throw error;
       }
-      if (await isStale(lock)) await removeStale(lock);
+      if (await isStale(lock)) await removeLock(lock, isStale);
       else await sleep(100, undefined, { signal });
     }
   } finally {
@@ -91,13 +91,19 @@ async function takeLock(lock: string, owner: string, signal: AbortSignal): Promi
   }
 }
 
-/** Moved away first: what is removed then is what was looked at, never the lock of the next owner. */
-async function removeStale(lock: string): Promise<void> {
+/**
+ * Moved away first, because removing takes several steps in which the next owner could come: what is removed is what
+ * was looked at, never another's lock.
+ */
+async function removeLock(
+  lock: string,
+  isRight: (folder: string) => Promise<boolean>,
+): Promise<void> {
   const moved = `${lock}.${randomUUID().slice(0, 8)}.tmp`;
-  // Another one was faster where this fails; the caller looks again.
-  if (!(await rename(lock, moved).then(isDone, () => false))) return;
-  // It was taken over between the look and the move: its owner gets it back.
-  if (!(await isStale(moved)) && (await rename(moved, lock).then(isDone, () => false))) return;
+  // Where the move fails another one was faster.
+  if (!(await isRight(lock)) || !(await rename(lock, moved).then(isDone, () => false))) return;
+  // It changed hands between the look and the move: its owner gets it back.
+  if (!(await isRight(moved)) && (await rename(moved, lock).then(isDone, () => false))) return;
   await rm(moved, { recursive: true, force: true });
 }
 
