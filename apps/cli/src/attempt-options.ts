@@ -3,7 +3,7 @@
  */
 import { resolve } from "node:path";
 import type { Harness, Task } from "@gimbal-rl/core";
-import type { DeskSplit } from "@gimbal-rl/desk";
+import { createDeskTasks, type DeskSplit } from "@gimbal-rl/desk";
 import type { SuiteResult } from "@gimbal-rl/eval";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
@@ -14,13 +14,15 @@ import { loadHarness } from "./load-harness.js";
 import { parseCount, parseNotNegative, parseSeed } from "./option-values.js";
 import type { Output } from "./output.js";
 import { resolveRunDir } from "./run-dir.js";
+import { readTaskFile } from "./task-file.js";
 
 /** Values of the shared options. */
 export interface AttemptFlags {
   readonly split: DeskSplit;
   readonly tasks: number;
+  readonly taskFile?: string;
   readonly samples: number;
-  readonly model: string;
+  readonly model?: string;
   readonly harness: string;
   readonly seed: number;
   readonly temperature: number;
@@ -45,8 +47,14 @@ export function addAttemptOptions(command: Command, defaults: AttemptDefaults): 
         .default(defaults.split),
     )
     .option("--tasks <n>", "number of desk tasks", parseCount, defaults.tasks)
+    .addOption(
+      new Option(
+        "--task-file <file>",
+        "JSON lines of tasks of your own, instead of desk's (docs/task-files.md)",
+      ).conflicts(["split", "tasks"]),
+    )
     .option("--samples <n>", "attempts per task", parseCount, defaults.samples)
-    .option("--model <folder>", "Hugging Face model folder", tinyModelDir)
+    .option("--model <folder>", "Hugging Face model folder (default: the bundled tiny policy)")
     .option("--harness <name>", "pi, or a module that exports a harness by default", "pi")
     .option("--seed <n>", "seed of tasks and sampling", parseSeed, 1)
     .option("--temperature <x>", "sampling temperature", parseNotNegative, 1)
@@ -61,6 +69,16 @@ export function addAttemptOptions(command: Command, defaults: AttemptDefaults): 
       `where attempts are stored (default: runs/${defaults.kind}-<seed>-<time>)`,
     )
     .option("--json", "print the result as one JSON object on stdout");
+}
+
+/** The tasks of the file, or those of the suite. */
+export async function chooseTasks(
+  { seed, split, taskFile, tasks }: AttemptFlags,
+  context: CliContext,
+): Promise<Task[]> {
+  return taskFile === undefined
+    ? createDeskTasks({ split, seed, count: tasks })
+    : readTaskFile(resolve(context.cwd, taskFile));
 }
 
 /** Attempts that were run, and where they lie. */
@@ -88,7 +106,7 @@ export async function runAttempts(
   const result = await runTasks(
     {
       ...{ runDir, harness, sandbox, tasks, samples, seed, temperature, concurrency },
-      modelDir: resolve(context.cwd, flags.model),
+      modelDir: resolve(context.cwd, flags.model ?? tinyModelDir),
       ...(label === undefined ? {} : { label }),
       onAttempt: (record, done) => {
         if (record.verdict.score === 1) passed += 1;

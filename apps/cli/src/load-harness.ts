@@ -33,10 +33,24 @@ export async function loadHarness(name: string, cwd: string, sandbox: Sandbox): 
       `Unknown harness "${name}"; expected pi, or the path of a module that exports a harness by default.`,
     );
   }
-  const loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
+  const loaded = await importModule(path);
   if (isHarness(loaded.default)) return loaded.default;
   throw new GimbalError(
     "bad-usage",
     `${path} has no harness as its default export. Export the result of defineHarness (@gimbal-rl/harness).`,
   );
+}
+
+/** @throws {GimbalError} `bad-usage` with what the module threw: it is the user's code, not ours. */
+async function importModule(path: string): Promise<{ default?: unknown }> {
+  try {
+    return (await import(pathToFileURL(path).href)) as { default?: unknown };
+  } catch (error) {
+    const thrown = error instanceof Error ? error.message : String(error);
+    throw new GimbalError(
+      "bad-usage",
+      `${path} could not be loaded: ${thrown}. A harness module is JavaScript (.mjs), and what it imports must be installed beside it (npm i @gimbal-rl/harness).`,
+      { cause: error },
+    );
+  }
 }

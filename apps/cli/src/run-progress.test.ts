@@ -25,7 +25,7 @@ function show(events: readonly RunEvent[]): string[] {
       };
     },
   } as unknown as Output;
-  const tell = createRunProgress(output, 12);
+  const tell = createRunProgress(output, { steps: 12, groupsPerStep: 4 });
   for (const event of events) tell(event);
   return shown;
 }
@@ -51,7 +51,7 @@ describe("createRunProgress", () => {
       "1 1 passed",
       "  an attempt is run again: sandbox-failed",
       "2 1 passed",
-      "step  3/12  reward 0.500  pass 25.0 %  coverage 0.900  kl 0.0100  tokens 90/100  left out: undelivered 10  unique 70  11.5 s",
+      "step  3/12  reward 0.500  pass 25.0 %  signal 1/4  coverage 0.900  kl 0.0100  tokens 90/100  left out: undelivered 10  unique 70  11.5 s",
       "end",
     ]);
   });
@@ -89,5 +89,13 @@ describe("summaryText", () => {
     expect(summaryText(clean as unknown as RunSummary)).toBe(
       "coverage 1.0000 (100 of 100 sampled tokens)\ndiscarded tokens 0\n",
     );
+  });
+
+  it("says so when no step had anything to learn from", () => {
+    const run = { ...counted, passAt1: null, steps: 4 };
+    const text = (stepsWithSignal: number): string =>
+      summaryText({ ...run, stepsWithSignal } as unknown as RunSummary);
+    expect(text(0)).toMatch(/Nothing was learned: in no group did the attempts score differently/);
+    expect(text(1)).not.toMatch(/Nothing was learned/);
   });
 });

@@ -1,7 +1,7 @@
 /**
  * Run events as bars and lines.
  */
-import type { RunEvent, RunPhase, RunSummary, StepReport } from "@gimbal-rl/run";
+import type { RunConfig, RunEvent, RunPhase, RunSummary, StepReport } from "@gimbal-rl/run";
 import { countsText, coverageText, percent, points } from "./format.js";
 import { formatTable, type Output } from "./output.js";
 import type { ProgressBar } from "./progress.js";
@@ -12,15 +12,29 @@ const labels: Readonly<Record<RunPhase, string>> = {
   "eval-after": "Held-out tasks, after",
 };
 
+type RunSize = Pick<RunConfig, "groupsPerStep" | "steps">;
+
 /** One line per step. */
-function stepLine(report: StepReport, total: number): string {
-  const { coverage, kl, passRate, reward, rows, sampledTokens, seconds, step, trainedTokens } =
-    report;
+function stepLine(report: StepReport, { groupsPerStep, steps: total }: RunSize): string {
+  const {
+    coverage,
+    groupsWithSignal,
+    kl,
+    passRate,
+    reward,
+    rows,
+    sampledTokens,
+    seconds,
+    step,
+    trainedTokens,
+  } = report;
   const leftOut = (report.leftOut ?? []).map(({ reason, tokens }) => `${reason} ${tokens}`);
   return [
     `step ${String(step).padStart(String(total).length)}/${total}`,
     `reward ${reward.toFixed(3)}`,
     `pass ${percent(passRate)}`,
+    // Groups whose attempts did not all score the same: only they move the weights.
+    `signal ${groupsWithSignal}/${groupsPerStep}`,
     `coverage ${coverage.toFixed(3)}`,
     `kl ${kl.toFixed(4)}`,
     `tokens ${trainedTokens}/${sampledTokens}`,
@@ -32,7 +46,7 @@ function stepLine(report: StepReport, total: number): string {
 }
 
 /** Shows a run while it goes on. */
-export function createRunProgress(output: Output, steps: number): (event: RunEvent) => void {
+export function createRunProgress(output: Output, size: RunSize): (event: RunEvent) => void {
   let bar: ProgressBar | null = null;
   let passed = 0;
   return (event) => {
@@ -49,7 +63,7 @@ export function createRunProgress(output: Output, steps: number): (event: RunEve
         output.line(`  an attempt is run again: ${event.reason}`);
         break;
       case "step-end":
-        output.line(stepLine(event.report, steps));
+        output.line(stepLine(event.report, size));
         break;
       case "phase-end":
         bar?.end();
@@ -60,6 +74,9 @@ export function createRunProgress(output: Output, steps: number): (event: RunEve
     }
   };
 }
+
+const nothingLearned =
+  "Nothing was learned: in no group did the attempts score differently, so no step changed the policy. Take tasks that it passes sometimes (--task-file), a model that can do more (--model), or more attempts per group (--group-size).\n";
 
 /** The closing words of a run: pass@1, what part of the sampled tokens was trained, and why the rest was not. */
 export function summaryText(summary: RunSummary): string {
@@ -83,8 +100,9 @@ export function summaryText(summary: RunSummary): string {
   return [
     rows.length === 0
       ? ""
-      : formatTable(["pass@1", "n", "before", "after", "gain", "95 % interval"], rows),
+      : formatTable(["pass@1", "n", "before", "after", "gain (points)", "95 % interval"], rows),
     `${coverageText(summary)}\n`,
     `discarded tokens ${tokens}${tokens === 0 ? "" : ` (${countsText(reasons)})`}\n`,
+    summary.steps > 0 && summary.stepsWithSignal === 0 ? nothingLearned : "",
   ].join("");
 }

@@ -143,11 +143,27 @@ describe("settings", () => {
     expect(line).toMatch(/line 3 repeats the task t\./);
   });
 
+  test("a task file that is not there or holds nothing, or held-out tasks alone, are bad usage", async () => {
+    const path = join(folder, "empty.jsonl");
+    await writeFile(path, "\n");
+    const absent = failureLine(await gimbal("eval", "--task-file", join(folder, "none")), 2);
+    expect(absent).toMatch(/none cannot be read \(ENOENT.*\)\. Check the path\./);
+    expect(failureLine(await gimbal("rollout", "--task-file", path), 2)).toMatch(/holds no task/);
+    expect(failureLine(await gimbal("train", "--heldout-file", path), 2)).toMatch(/--task-file/);
+  });
+
+  test("a harness module that throws is the user's, and says what it threw", async () => {
+    const path = join(folder, "broken.mjs");
+    await writeFile(path, 'throw new Error("boom");\n');
+    const line = failureLine(await gimbal("rollout", "--harness", path), 2);
+    expect(line).toMatch(/broken\.mjs could not be loaded: boom\. A harness module is JavaScript/);
+  });
+
   test("a task file with a wrong field is refused by name, before anything runs", async () => {
     const path = join(folder, "tasks.jsonl");
     const task = { taskId: "t", instruction: "i", files: {}, verifier: { kind: "all" } };
     await writeFile(path, `${JSON.stringify(task)}\n`);
-    const line = failureLine(await gimbal("rollout", "--tasks", path));
+    const line = failureLine(await gimbal("rollout", "--task-file", path));
     expect(line).toMatch(/line 1 is no task\. Task field verifier\.options is missing/);
   });
 });

@@ -91,3 +91,28 @@ test.each([
   },
   60_000,
 );
+
+test("train takes tasks of one's own: the example of docs/task-files.md trains, another one is evaluated", async () => {
+  const page = await readFile(new URL("../../../docs/task-files.md", import.meta.url), "utf8");
+  const example = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? "") as object;
+  const files = ["train.jsonl", "heldout.jsonl"].map((name) => join(folder, name));
+  const [trainFile = "", heldoutFile = ""] = files;
+  await writeFile(trainFile, `${JSON.stringify(example)}\n`);
+  await writeFile(heldoutFile, `${JSON.stringify({ ...example, taskId: "mine/greeting-2" })}\n`);
+  const own = ["--model", modelDir, "--harness", harness, "--sandbox", "process", "--threads", "1"];
+  const size = ["--steps", "1", "--groups", "1", "--group-size", "2"];
+  const train = (run: string, heldout: string) =>
+    gimbal(
+      ...["train", "--run", join(folder, run), ...own, ...size],
+      ...["--task-file", trainFile, "--heldout-file", heldout],
+    );
+  const made = await train("own-tasks", heldoutFile);
+  expect(made.exitCode, made.stderr).toBe(0);
+  // The harness of this test does nothing, so both attempts fail alike.
+  expect(made.stdout).toMatch(/^held-out tasks, trained families +1 +0\.0 %/m);
+  expect(made.stdout).toMatch(/Nothing was learned/);
+
+  const same = await train("same-tasks", trainFile);
+  expect(same).toMatchObject({ exitCode: 2, stdout: "" });
+  expect(same.stderr).toMatch(/mine\/greeting-1 is in both files/);
+}, 60_000);

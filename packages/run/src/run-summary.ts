@@ -29,6 +29,8 @@ export interface RunSummary {
   readonly harnessVersion: string;
   readonly seed: number;
   readonly steps: number;
+  /** Steps with a group whose attempts did not all score the same; the others have nothing to learn from. */
+  readonly stepsWithSignal: number;
   /** Held-out members of the trained families; null when evaluation is off. */
   readonly passAt1: BeforeAfter | null;
   readonly heldOutFamily: BeforeAfter | null;
@@ -192,6 +194,7 @@ export async function summariseRun(input: SummaryInput): Promise<RunSummary> {
     harnessVersion: input.harness.version,
     seed: config.seed,
     steps: steps.length,
+    stepsWithSignal: steps.filter((step) => step.groupsWithSignal > 0).length,
     passAt1: compared((family) => trained.has(family)),
     heldOutFamily: compared((family) => !trained.has(family)),
     families,

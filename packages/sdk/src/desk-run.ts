@@ -1,32 +1,23 @@
 /**
  * The main job on the embedded default: the tiny policy in the real Pi on the desk suite.
  */
-import { createWasmBackend } from "@gimbal-rl/compute";
-import type { SandboxLevel } from "@gimbal-rl/core";
 import { createDeskTasks } from "@gimbal-rl/desk";
-import { loadRendererFromFolder } from "@gimbal-rl/renderers/node";
 import { defaultRunConfig, type RunConfig, type RunTasks } from "@gimbal-rl/run";
-import { backendName } from "./backend-name.js";
-import { fingerprintWeights } from "./model-fingerprint.js";
-import { modelNameOf } from "./model-name.js";
-import { createRunFolder, type RunManifest } from "./run-manifest.js";
-
-/** Settings of a desk run that differ from {@link defaultRunConfig}. */
-export type DeskRunSettings = Partial<Omit<RunConfig, "format" | "facts" | "seed">>;
+import { type CreateGrpoRunOptions, createGrpoRun, type RunSettings } from "./create-grpo-run.js";
 
 /**
  * Learning rates for the tiny policy. A thousand attempts carry too little signal for embeddings, which would learn the
  * names of the tasks that were tried. What all tasks share is learned from the same attempts reliably: the choice of
  * habit, and through the norms how sharply to choose, so they move most (docs/decisions/0011, 0012).
  */
-export const tinyPolicySettings: DeskRunSettings = {
+export const tinyPolicySettings: RunSettings = {
   learningRate: 1.5e-4,
   learningRateScales: { embedding: 0, mlp: 1, attention: 1, norm: 10, finalNorm: 200 },
   adamBeta2: 0.95,
 };
 
 /** The full demo: measured in docs/architecture/demo.md. */
-export const demoSettings: DeskRunSettings = {
+export const demoSettings: RunSettings = {
   ...tinyPolicySettings,
   steps: 18,
   groupsPerStep: 9,
@@ -35,7 +26,7 @@ export const demoSettings: DeskRunSettings = {
 };
 
 /** The same road in under a minute; its gain means nothing. */
-export const quickDemoSettings: DeskRunSettings = {
+export const quickDemoSettings: RunSettings = {
   ...tinyPolicySettings,
   steps: 2,
   groupsPerStep: 2,
@@ -44,16 +35,7 @@ export const quickDemoSettings: DeskRunSettings = {
 };
 
 /** Options of {@link createDeskRun}. */
-export interface CreateDeskRunOptions {
-  readonly runDir: string;
-  readonly seed: number;
-  readonly settings: DeskRunSettings;
-  readonly modelDir: string;
-  readonly harness: RunManifest["harness"];
-  readonly sandboxLevel: SandboxLevel;
-  /** Trainer threads. */
-  readonly threads: number;
-}
+export type CreateDeskRunOptions = Omit<CreateGrpoRunOptions, "suite" | "tasks">;
 
 /** Tasks of a desk run: training tasks are never repeated; the three sets share no member. */
 export function createDeskRunTasks(
@@ -75,26 +57,7 @@ export function createDeskRunTasks(
  * @throws {GimbalError} `config-invalid`, `store-unwritable`, `model-invalid`.
  */
 export async function createDeskRun(options: CreateDeskRunOptions): Promise<RunConfig> {
-  const { harness, modelDir, runDir, sandboxLevel, seed, settings, threads } = options;
-  const renderer = await loadRendererFromFolder(modelDir);
-  await using backend = await createWasmBackend({ threads: 1 });
-  const config: RunConfig = {
-    ...defaultRunConfig,
-    ...settings,
-    seed,
-    facts: {
-      suite: "desk",
-      node: process.version,
-      backend: backendName(backend.info),
-      tokenizer: renderer.fingerprint.tokenizer,
-      template: renderer.fingerprint.template,
-      weights: await fingerprintWeights(modelDir),
-    },
-  };
-  await createRunFolder(
-    runDir,
-    { format: 1, config, harness, sandboxLevel, model: modelNameOf(modelDir), threads, modelDir },
-    createDeskRunTasks(config, seed),
-  );
-  return config;
+  const { seed, settings } = options;
+  const tasks = createDeskRunTasks({ ...defaultRunConfig, ...settings }, seed);
+  return createGrpoRun({ ...options, suite: "desk", tasks });
 }

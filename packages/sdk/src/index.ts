@@ -3,10 +3,10 @@ export {
   type AttemptStackOptions,
   createAttemptStack,
 } from "./attempt-stack.js";
+export { type CreateGrpoRunOptions, createGrpoRun, type RunSettings } from "./create-grpo-run.js";
 export {
   type CreateDeskRunOptions,
   createDeskRun,
-  type DeskRunSettings,
   demoSettings,
   quickDemoSettings,
   tinyPolicySettings,

@@ -1,16 +1,15 @@
 /**
  * `gimbal demo`: the main job on the embedded default.
  */
-import { join } from "node:path";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
 import { createSandbox } from "@gimbal-rl/sandbox";
-import { continueGrpoRun, createDeskRun, demoSettings, quickDemoSettings } from "@gimbal-rl/sdk";
+import { createDeskRun, demoSettings, quickDemoSettings } from "@gimbal-rl/sdk";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
+import { followRun } from "../follow-run.js";
 import { loadHarness } from "../load-harness.js";
 import { parseCount, parseSeed, parseThreads } from "../option-values.js";
 import { resolveRunDir } from "../run-dir.js";
-import { createRunProgress, summaryText } from "../run-progress.js";
 
 interface DemoFlags {
   readonly seed: number;
@@ -70,17 +69,9 @@ async function runDemo(flags: DemoFlags, context: CliContext): Promise<void> {
       ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     },
   });
-  output.line(`Run folder ${runDir}; sandbox level ${sandbox.level}.`);
-  const summary = await continueGrpoRun(
-    {
-      runDir,
-      harness,
-      sandbox,
-      modelDir: tinyModelDir,
-      onEvent: createRunProgress(output, config.steps),
-    },
+  await followRun(
+    { runDir, harness, sandbox, modelDir: tinyModelDir, config },
+    output,
     context.signal,
   );
-  output.text(`\n${summaryText(summary)}\nReport: ${join(runDir, "report.html")}`);
-  output.json(summary);
 }

@@ -1,10 +1,14 @@
 /**
- * `gimbal eval`: pass@k of a model folder on a desk split, with bootstrap intervals over tasks.
+ * `gimbal eval`: pass@k of a model folder on a desk split or a task file, with bootstrap intervals over tasks.
  */
-import { createDeskTasks } from "@gimbal-rl/desk";
 import { suitePassAtK } from "@gimbal-rl/eval";
 import type { Command } from "commander";
-import { type AttemptFlags, addAttemptOptions, runAttempts } from "../attempt-options.js";
+import {
+  type AttemptFlags,
+  addAttemptOptions,
+  chooseTasks,
+  runAttempts,
+} from "../attempt-options.js";
 import type { CliContext } from "../context.js";
 import { usageError } from "../errors.js";
 import { percent } from "../format.js";
@@ -21,7 +25,9 @@ const kind = "eval";
 export function register(program: Command, context: CliContext): void {
   const command = program
     .command("eval")
-    .description("Measure pass@k of a model folder on the desk suite, inside a harness.");
+    .description(
+      "Measure pass@k of a model folder on a desk split or on tasks of your own, inside a harness.",
+    );
   addAttemptOptions(command, { kind, split: "heldout", tasks: 64, samples: 1 })
     .option("-k <n>", "k of pass@k, at most the samples", parseCount, 1)
     .addHelpText("after", "\nExample:\n  $ gimbal eval --tasks 32 --samples 4 -k 2\n")
@@ -33,11 +39,12 @@ async function runEval(flags: EvalFlags, context: CliContext): Promise<void> {
     throw usageError(`-k ${flags.k} needs at least ${flags.k} samples; raise --samples.`);
   }
   const output = context.output(flags);
-  const { k, samples, seed, split, temperature } = flags;
+  const { k, samples, seed, temperature } = flags;
+  const split = flags.taskFile === undefined ? flags.split : "file";
   const { harness, result, runDir } = await runAttempts(flags, context, output, {
     kind,
     label: `eval-${split}`,
-    tasks: createDeskTasks({ split, seed, count: flags.tasks }),
+    tasks: await chooseTasks(flags, context),
   });
   const passAt = suitePassAtK(result, k, { seed });
   const families = [...new Set(result.tasks.map((task) => task.family))];

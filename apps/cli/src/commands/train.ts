@@ -1,20 +1,22 @@
 /**
- * `gimbal train`: a GRPO run on the desk suite with one's own model, harness or settings, or the continuation of a run.
+ * `gimbal train`: a GRPO run with one's own tasks, model, harness or settings, or the continuation of a run.
  */
-import { join, resolve } from "node:path";
-import { GimbalError, type Harness, type Sandbox } from "@gimbal-rl/core";
+import { resolve } from "node:path";
+import { GimbalError, type Task } from "@gimbal-rl/core";
 import { tinyModelDir } from "@gimbal-rl/gimbal-tiny";
-import { defaultRunConfig } from "@gimbal-rl/run";
+import { defaultRunConfig, type RunTasks } from "@gimbal-rl/run";
 import { createSandbox } from "@gimbal-rl/sandbox";
 import {
-  continueGrpoRun,
   createDeskRun,
+  createGrpoRun,
   readRunFolder,
   replayGrpoRun,
   tinyPolicySettings,
 } from "@gimbal-rl/sdk";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../context.js";
+import { usageError } from "../errors.js";
+import { followRun, type OpenRun } from "../follow-run.js";
 import { harnessModule, loadHarness } from "../load-harness.js";
 import {
   parseCount,
@@ -26,7 +28,7 @@ import {
   parseThreads,
 } from "../option-values.js";
 import { resolveRunDir } from "../run-dir.js";
-import { createRunProgress, summaryText } from "../run-progress.js";
+import { readTaskFile } from "../task-file.js";
 
 interface TrainFlags {
   readonly resume?: string;
@@ -34,6 +36,8 @@ interface TrainFlags {
   readonly run?: string;
   readonly model?: string;
   readonly harness?: string;
+  readonly taskFile?: string;
+  readonly heldoutFile?: string;
   readonly seed: number;
   readonly steps?: number;
   readonly groups?: number;
@@ -53,14 +57,27 @@ interface TrainFlags {
 /** Settings of a new run: a stored one has its own, and silently ignoring a flag would mislead. */
 const newRunFlags = [
   ...["run", "seed", "steps", "groups", "groupSize", "learningRate", "kl", "epochs"],
-  ...["temperature", "concurrency", "heldout", "heldoutFamily", "sandbox"],
+  ...[
+    "temperature",
+    "concurrency",
+    "heldout",
+    "heldoutFamily",
+    "sandbox",
+    "taskFile",
+    "heldoutFile",
+  ],
 ];
+
+const defaults = defaultRunConfig;
+const byDefault = (value: number): string => ` (default: ${value})`;
 
 /** Adds the command. */
 export function register(program: Command, context: CliContext): void {
   program
     .command("train")
-    .description("Train with GRPO on the desk suite, or continue a run from its folder.")
+    .description(
+      "Train with GRPO on the desk suite or on tasks of your own, or continue a run from its folder.",
+    )
     .addOption(
       new Option(
         "--resume <run>",
@@ -79,17 +96,55 @@ export function register(program: Command, context: CliContext): void {
       "Hugging Face model folder to start from (default: the bundled tiny policy)",
     )
     .option("--harness <name>", "pi, or a module that exports a harness by default")
+    .addOption(
+      new Option(
+        "--task-file <file>",
+        "JSON lines of training tasks of your own, instead of desk's (docs/task-files.md)",
+      ).conflicts(["heldout", "heldoutFamily"]),
+    )
+    .option(
+      "--heldout-file <file>",
+      "JSON lines of tasks evaluated before and after; with --task-file (default: none)",
+    )
     .option("--seed <n>", "seed of everything random", parseSeed, 1)
-    .option("--steps <n>", "training steps", parseCount)
-    .option("--groups <n>", "groups (tasks) per step", parseCount)
-    .option("--group-size <n>", "attempts per group", parseGroupSize)
-    .option("--learning-rate <x>", "AdamW learning rate", parsePositive)
-    .option("--kl <x>", "coefficient of the KL to the start", parseNotNegative)
-    .option("--epochs <n>", "updates per step", parseCount)
-    .option("--temperature <x>", "sampling temperature", parsePositive)
-    .option("--concurrency <n>", "attempts at once", parseCount)
-    .option("--heldout <n>", "held-out tasks evaluated before and after", parseNatural)
-    .option("--heldout-family <n>", "tasks of the held-out family", parseNatural)
+    .option("--steps <n>", `training steps${byDefault(defaults.steps)}`, parseCount)
+    .option(
+      "--groups <n>",
+      `groups (tasks) per step${byDefault(defaults.groupsPerStep)}`,
+      parseCount,
+    )
+    .option(
+      "--group-size <n>",
+      `attempts per group${byDefault(defaults.groupSize)}`,
+      parseGroupSize,
+    )
+    .option(
+      "--learning-rate <x>",
+      `AdamW learning rate${byDefault(defaults.learningRate)}; the bundled policy has its own`,
+      parsePositive,
+    )
+    .option(
+      "--kl <x>",
+      `coefficient of the KL to the start${byDefault(defaults.klCoefficient)}`,
+      parseNotNegative,
+    )
+    .option("--epochs <n>", `updates per step${byDefault(defaults.epochs)}`, parseCount)
+    .option(
+      "--temperature <x>",
+      `sampling temperature${byDefault(defaults.temperature)}`,
+      parsePositive,
+    )
+    .option("--concurrency <n>", `attempts at once${byDefault(defaults.concurrency)}`, parseCount)
+    .option(
+      "--heldout <n>",
+      `held-out desk tasks evaluated before and after${byDefault(defaults.evaluation.heldoutTasks)}`,
+      parseNatural,
+    )
+    .option(
+      "--heldout-family <n>",
+      `tasks of the held-out family${byDefault(defaults.evaluation.heldoutFamilyTasks)}`,
+      parseNatural,
+    )
     .addOption(
       new Option("--sandbox <level>", "where attempts run")
         .choices(["auto", "process", "namespace"])
@@ -111,15 +166,6 @@ function given<Settings extends object>(settings: Settings): Partial<Settings> {
   ) as Partial<Settings>;
 }
 
-/** A run folder with what continues it. */
-interface OpenRun {
-  readonly runDir: string;
-  readonly sandbox: Sandbox;
-  readonly harness: Harness;
-  readonly modelDir: string;
-  readonly steps: number;
-}
-
 async function createRun(flags: TrainFlags, context: CliContext): Promise<OpenRun> {
   const runDir = resolveRunDir(context, "train", flags);
   const sandbox = createSandbox({ level: flags.sandbox });
@@ -127,37 +173,55 @@ async function createRun(flags: TrainFlags, context: CliContext): Promise<OpenRu
   const harness = await loadHarness(name, context.cwd, sandbox);
   const module = harnessModule(name, context.cwd);
   const modelDir = resolve(context.cwd, flags.model ?? tinyModelDir);
-  const { evaluation } = defaultRunConfig;
-  const { steps } = await createDeskRun({
-    runDir,
-    seed: flags.seed,
-    threads: flags.threads,
-    modelDir,
-    harness: {
-      id: harness.id,
-      version: harness.version,
-      ...(module === null ? {} : { module }),
-    },
-    sandboxLevel: sandbox.level,
-    settings: {
-      ...(modelDir === tinyModelDir ? tinyPolicySettings : {}),
-      ...given({
-        steps: flags.steps,
-        groupsPerStep: flags.groups,
-        groupSize: flags.groupSize,
-        learningRate: flags.learningRate,
-        klCoefficient: flags.kl,
-        epochs: flags.epochs,
-        temperature: flags.temperature,
-        concurrency: flags.concurrency,
-      }),
-      evaluation: {
-        heldoutTasks: flags.heldout ?? evaluation.heldoutTasks,
-        heldoutFamilyTasks: flags.heldoutFamily ?? evaluation.heldoutFamilyTasks,
-      },
-    },
-  });
-  return { runDir, sandbox, harness, modelDir, steps };
+  const common = {
+    ...{ runDir, seed: flags.seed, threads: flags.threads, modelDir, sandboxLevel: sandbox.level },
+    harness: { id: harness.id, version: harness.version, ...(module === null ? {} : { module }) },
+  };
+  const settings = {
+    ...(modelDir === tinyModelDir ? tinyPolicySettings : {}),
+    ...given({
+      steps: flags.steps,
+      groupsPerStep: flags.groups,
+      groupSize: flags.groupSize,
+      learningRate: flags.learningRate,
+      klCoefficient: flags.kl,
+      epochs: flags.epochs,
+      temperature: flags.temperature,
+      concurrency: flags.concurrency,
+    }),
+  };
+  const tasks = await readTasks(flags, context);
+  const config =
+    tasks === null
+      ? await createDeskRun({
+          ...common,
+          settings: {
+            ...settings,
+            evaluation: {
+              heldoutTasks: flags.heldout ?? defaults.evaluation.heldoutTasks,
+              heldoutFamilyTasks: flags.heldoutFamily ?? defaults.evaluation.heldoutFamilyTasks,
+            },
+          },
+        })
+      : await createGrpoRun({ ...common, settings, suite: "file", tasks });
+  return { runDir, sandbox, harness, modelDir, config };
+}
+
+/** Tasks from files; null without one. */
+async function readTasks(flags: TrainFlags, context: CliContext): Promise<RunTasks | null> {
+  const read = async (path: string | undefined): Promise<Task[]> =>
+    path === undefined ? [] : readTaskFile(resolve(context.cwd, path));
+  if (flags.taskFile === undefined) {
+    if (flags.heldoutFile === undefined) return null;
+    throw usageError("--heldout-file needs --task-file; desk has held-out tasks of its own.");
+  }
+  const [train, heldout] = [await read(flags.taskFile), await read(flags.heldoutFile)];
+  const known = new Set(train.map(({ taskId }) => taskId));
+  const both = heldout.find(({ taskId }) => known.has(taskId));
+  if (both !== undefined) {
+    throw usageError(`${both.taskId} is in both files; a held-out task must not be trained on.`);
+  }
+  return { train, heldout, heldoutFamily: [] };
 }
 
 async function openRun(runDir: string, flags: TrainFlags, context: CliContext): Promise<OpenRun> {
@@ -172,7 +236,7 @@ async function openRun(runDir: string, flags: TrainFlags, context: CliContext): 
     );
   }
   const modelDir = resolve(context.cwd, flags.model ?? manifest.modelDir ?? tinyModelDir);
-  return { runDir, sandbox, harness, modelDir, steps: manifest.config.steps };
+  return { runDir, sandbox, harness, modelDir, config: manifest.config };
 }
 
 async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
@@ -189,24 +253,13 @@ async function runTrain(flags: TrainFlags, context: CliContext): Promise<void> {
     if (!replayed.isIdentical) context.setExitCode(1);
     return;
   }
-  const { harness, modelDir, runDir, sandbox, steps } =
+  const open =
     flags.resume === undefined
       ? await createRun(flags, context)
       : await openRun(resolve(context.cwd, flags.resume), flags, context);
+  const { harness } = open;
   const preparing = output.bar(`Preparing ${harness.id} ${harness.version}`, 0);
   await harness.prepare({ install: true, signal: context.signal });
   preparing.end("ready");
-  output.line(`Run folder ${runDir}; sandbox level ${sandbox.level}.`);
-  const summary = await continueGrpoRun(
-    {
-      runDir,
-      harness,
-      sandbox,
-      modelDir,
-      onEvent: createRunProgress(output, steps),
-    },
-    context.signal,
-  );
-  output.text(`\n${summaryText(summary)}\nReport: ${join(runDir, "report.html")}`);
-  output.json(summary);
+  await followRun(open, output, context.signal);
 }

@@ -73,9 +73,8 @@ export function termsOf({ rowsOf }: BuiltTrie, from: readonly number[] = sampled
   return { rows: Int32Array.from(rows), targetIds: Int32Array.from(targetIds) };
 }
 
-/** A policy whose weights, norms included, are all away from their initial values. */
 /** A policy whose norm weights are off 1. */
-export async function randomPolicy(config: ModelConfig, backend: Backend): Promise<ModelPolicy> {
+async function randomPolicy(config: ModelConfig, backend: Backend): Promise<ModelPolicy> {
   const policy = createPolicy(config, backend, 7);
   // Two steps on a fixed gradient move the norm weights off 1, which a missing factor would otherwise hide behind.
   const { trie, rowsOf } = buildTrie([[...Array(20).keys()]]);
