@@ -92,6 +92,7 @@ describe("the attempt stack", () => {
       }),
     };
     await using stack = await createAttemptStack({
+      model: "gimbal-tiny",
       modelDir: tinyModelDir,
       policyVersion: asId<PolicyVersion>("start"),
       harness: { id: "none", version: "1" } as Harness,
