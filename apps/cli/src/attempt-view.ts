@@ -40,11 +40,12 @@ function findAttempt({ attempts, runDir }: StoredRun, wanted: string): AttemptRe
   const shown = (matches.length > 0 ? matches : records)
     .slice(0, 3)
     .map(({ attempt }) => attempt.attemptId);
-  const found = matches.length === 0 ? "No attempt" : `${matches.length} attempts`;
+  const count = matches.length;
+  const found = count === 0 ? "No attempt" : `${count} attempts`;
   const examples = shown.length === 0 ? "the run has none" : `for example ${shown.join(", ")}`;
   throw new GimbalError(
     "not-found",
-    `${found} of ${runDir} match ${JSON.stringify(wanted)}. Give one id (${examples}).`,
+    `${found} of ${runDir} ${count === 0 ? "matches" : "match"} ${JSON.stringify(wanted)}. Give one id (${examples}).`,
   );
 }
 

@@ -8,10 +8,11 @@ import type { CliContext } from "../context.js";
 import { countsText, coverageText, percent, points } from "../format.js";
 import { formatTable } from "../output.js";
 import { type RunOverview, readOverview } from "../run-overview.js";
-import { openStoredRun } from "../stored-run.js";
+import { openStoredRun, type StoredRun } from "../stored-run.js";
 
 interface InspectFlags {
   readonly attempt?: string;
+  readonly attempts?: boolean;
   readonly full?: boolean;
   readonly json?: boolean;
 }
@@ -27,12 +28,13 @@ export function register(program: Command, context: CliContext): void {
       "Show a stored run, finished or not: steps, pass@1, coverage and drift, failures by class; or one attempt turn by turn.",
     )
     .argument("<run>", "run folder")
+    .option("--attempts", "list the finished attempts")
     .option("--attempt <id>", "show this attempt; a part of its id is enough when only one has it")
     .option("--full", "do not shorten messages")
     .option("--json", "print the result as one JSON object on stdout")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ gimbal inspect runs/mine\n  $ gimbal inspect runs/mine --attempt eval-after/fix-operator-7/0\n",
+      "\nExamples:\n  $ gimbal inspect runs/mine\n  $ gimbal inspect runs/mine --attempts\n  $ gimbal inspect runs/mine --attempt eval-after/desk/heldout/fix-operator/f90eb515ce4490c8/0\n",
     )
     .action(async (folder: string, flags: InspectFlags) => inspect(folder, flags, context));
 }
@@ -47,9 +49,45 @@ async function inspect(folder: string, flags: InspectFlags, context: CliContext)
     output.json(view);
     return;
   }
+  if (flags.attempts === true) {
+    const attempts = toRows(run);
+    output.text(attemptsText(attempts));
+    output.json({ runDir: run.runDir, attempts });
+    return;
+  }
   const overview = await readOverview(run);
   output.text(overviewText(overview));
   output.json(overview);
+}
+
+interface AttemptRow {
+  readonly attemptId: string;
+  readonly failureClass: string;
+  readonly score: number | null;
+  readonly calls: number;
+  readonly sampledTokens: number;
+}
+
+function toRows({ attempts }: StoredRun): AttemptRow[] {
+  return attempts.map(({ record }) => ({
+    attemptId: record.attempt.attemptId,
+    failureClass: record.failureClass,
+    score: record.verdict.score,
+    calls: record.calls,
+    sampledTokens: record.sampledTokens,
+  }));
+}
+
+function attemptsText(rows: readonly AttemptRow[]): string {
+  if (rows.length === 0) return "No finished attempt is stored.";
+  return formatTable(
+    ["attempt", "failure class", "score", "calls", "sampled"],
+    rows.map(({ attemptId, calls, failureClass, sampledTokens, score }) => [
+      ...[attemptId, failureClass, score === null ? "-" : score.toFixed(2)],
+      ...[String(calls), String(sampledTokens)],
+    ]),
+    [0, 1],
+  );
 }
 
 function stepsTable({ steps }: RunOverview): string {
