@@ -97,6 +97,23 @@ describe("inspect", () => {
       expect(text).toMatch(new RegExp(`^${attemptId} +none +1\\.00 +2 `, "m"));
   });
 
+  test("a store of sessions without attempts lists them, and --session shows the calls", async () => {
+    const calls: CapturedCall[] = [];
+    await changeStore(await copyRun(), async (_, first) => void calls.push(first));
+    const dir = await mkdtemp(join(folder, "proxy-"));
+    const store = await openStore(dir);
+    for (const call of calls) await store.append("call-end", call.callId, call);
+    await store.close();
+    const id = calls[0]?.sessionId ?? "";
+    const { stdout } = await gimbal("inspect", dir);
+    expect(stdout).toContain("coverage - (0 of 0 sampled tokens)");
+    expect(stdout).toMatch(new RegExp(`^${id} +1 +6$`, "m"));
+    const view = JSON.parse((await gimbal("inspect", dir, "--session", id, "--json")).stdout);
+    expect(view.turns).toHaveLength(1);
+    expect((await gimbal("inspect", dir, "--session", id)).stdout).toContain("Say something.");
+    expect((await gimbal("inspect", dir, "--session", "none")).exitCode).toBe(1);
+  });
+
   test("an id that several attempts have, or none, is refused with examples", async () => {
     for (const [wanted, found] of [
       ["step-0001", "2 attempts of .* match "],

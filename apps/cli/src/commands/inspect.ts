@@ -3,7 +3,14 @@
  */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { attemptText, readAttempt } from "../attempt-view.js";
+import {
+  attemptText,
+  listSessions,
+  readAttempt,
+  readSession,
+  type SessionRow,
+  sessionText,
+} from "../attempt-view.js";
 import type { CliContext } from "../context.js";
 import { countsText, coverageText, percent, points } from "../format.js";
 import { formatTable } from "../output.js";
@@ -13,6 +20,7 @@ import { openStoredRun, type StoredRun } from "../stored-run.js";
 interface InspectFlags {
   readonly attempt?: string;
   readonly attempts?: boolean;
+  readonly session?: string;
   readonly full?: boolean;
   readonly json?: boolean;
 }
@@ -30,6 +38,7 @@ export function register(program: Command, context: CliContext): void {
     .argument("<run>", "run folder")
     .option("--attempts", "list the finished attempts")
     .option("--attempt <id>", "show this attempt; a part of its id is enough when only one has it")
+    .option("--session <id>", "show the calls of this session, of an attempt or not")
     .option("--full", "do not shorten messages")
     .option("--json", "print the result as one JSON object on stdout")
     .addHelpText(
@@ -49,6 +58,13 @@ async function inspect(folder: string, flags: InspectFlags, context: CliContext)
     output.json(view);
     return;
   }
+  if (flags.session !== undefined) {
+    const view = await readSession(run, flags.session);
+    const limit = flags.full === true ? Number.POSITIVE_INFINITY : shownCharacters;
+    output.text(sessionText(view, limit));
+    output.json(view);
+    return;
+  }
   if (flags.attempts === true) {
     const attempts = toRows(run);
     output.text(attemptsText(attempts));
@@ -56,8 +72,11 @@ async function inspect(folder: string, flags: InspectFlags, context: CliContext)
     return;
   }
   const overview = await readOverview(run);
+  // `gimbal proxy --store` keeps sessions and no attempts.
+  const sessions = run.attempts.length === 0 ? await listSessions(run) : [];
   output.text(overviewText(overview));
-  output.json(overview);
+  if (sessions.length > 0) output.text(`\n${sessionsText(sessions)}`);
+  output.json({ ...overview, sessions });
 }
 
 interface AttemptRow {
@@ -90,6 +109,15 @@ function attemptsText(rows: readonly AttemptRow[]): string {
   );
 }
 
+function sessionsText(sessions: readonly SessionRow[]): string {
+  return formatTable(
+    ["session", "calls", "sampled"],
+    sessions.map(({ calls, sampledTokens, sessionId }) => [
+      ...[sessionId, String(calls), String(sampledTokens)],
+    ]),
+  );
+}
+
 function stepsTable({ steps }: RunOverview): string {
   return formatTable(
     ["step", "reward", "pass", "signal", "coverage", "kl", "tokens", "loss", "|gradient|", "s"],
@@ -98,7 +126,7 @@ function stepsTable({ steps }: RunOverview): string {
       step.reward.toFixed(3),
       percent(step.passRate),
       String(step.groupsWithSignal),
-      step.coverage.toFixed(3),
+      step.sampledTokens === 0 ? "-" : step.coverage.toFixed(3),
       step.kl.toFixed(4),
       `${step.trainedTokens}/${step.sampledTokens}`,
       step.loss.toFixed(4),
@@ -118,7 +146,7 @@ function phasesTable({ phases }: RunOverview): string {
       percent(passAt1),
       String(calls),
       String(fidelity.sampledTokens),
-      percent(fidelity.coverage),
+      fidelity.sampledTokens === 0 ? "-" : percent(fidelity.coverage),
       String(fidelity.malformedCalls),
     ]),
   );
