@@ -2,6 +2,7 @@
  * `gimbal inspect`: a stored run, or one attempt of it turn by turn.
  */
 import { resolve } from "node:path";
+import { intervalText } from "@gimbal-rl/eval";
 import type { Command } from "commander";
 import {
   attemptText,
@@ -185,7 +186,7 @@ function overviewText(overview: RunOverview): string {
     if (compared === null) return [];
     const [low, high] = compared.gainCi95;
     return [
-      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval ${points(low)} to ${points(high)} points`,
+      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval in points ${intervalText({ low, high }, compared.tasks, points)}`,
     ];
   });
   sections.push(
