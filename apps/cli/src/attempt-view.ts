@@ -29,6 +29,31 @@ export interface AttemptView {
   readonly turns: readonly TurnView[];
 }
 
+/** A session of the store with its calls. */
+export interface SessionView {
+  readonly sessionId: string;
+  readonly turns: readonly TurnView[];
+}
+
+/** A session as it is listed. */
+export interface SessionRow {
+  readonly sessionId: string;
+  readonly calls: number;
+  readonly sampledTokens: number;
+}
+
+/** Counts the calls of every session, in order of their first call. */
+export async function listSessions({ store }: Pick<StoredRun, "store">): Promise<SessionRow[]> {
+  const rows = new Map<string, SessionRow>();
+  for await (const { data } of store.read({ kind: "call-end" })) {
+    const { sampledIds, sessionId } = data as CapturedCall;
+    const { calls, sampledTokens } = rows.get(sessionId) ?? { calls: 0, sampledTokens: 0 };
+    const tokens = sampledTokens + sampledIds.length;
+    rows.set(sessionId, { sessionId, calls: calls + 1, sampledTokens: tokens });
+  }
+  return [...rows.values()];
+}
+
 /** Finds an attempt by its id, or by a part that only one id has. */
 function findAttempt({ attempts, runDir }: StoredRun, wanted: string): AttemptRecord {
   const records = attempts.map(({ record }) => record);
@@ -40,11 +65,12 @@ function findAttempt({ attempts, runDir }: StoredRun, wanted: string): AttemptRe
   const shown = (matches.length > 0 ? matches : records)
     .slice(0, 3)
     .map(({ attempt }) => attempt.attemptId);
-  const found = matches.length === 0 ? "No attempt" : `${matches.length} attempts`;
+  const count = matches.length;
+  const found = count === 0 ? "No attempt" : `${count} attempts`;
   const examples = shown.length === 0 ? "the run has none" : `for example ${shown.join(", ")}`;
   throw new GimbalError(
     "not-found",
-    `${found} of ${runDir} match ${JSON.stringify(wanted)}. Give one id (${examples}).`,
+    `${found} of ${runDir} ${count === 0 ? "matches" : "match"} ${JSON.stringify(wanted)}. Give one id (${examples}).`,
   );
 }
 
@@ -71,16 +97,28 @@ function toTurn(call: CapturedCall, previous: CapturedCall | undefined): TurnVie
   };
 }
 
+async function readTurns({ store }: StoredRun, sessionId: string): Promise<TurnView[]> {
+  const calls: CapturedCall[] = [];
+  for await (const { data } of store.read({ kind: "call-end" })) {
+    const call = data as CapturedCall;
+    if (call.sessionId === sessionId) calls.push(call);
+  }
+  calls.sort((a, b) => a.index - b.index);
+  return calls.map((call, i) => toTurn(call, calls[i - 1]));
+}
+
 /** Reads one attempt. @throws {GimbalError} `not-found`. */
 export async function readAttempt(run: StoredRun, wanted: string): Promise<AttemptView> {
   const record = findAttempt(run, wanted);
-  const calls: CapturedCall[] = [];
-  for await (const { data } of run.store.read({ kind: "call-end" })) {
-    const call = data as CapturedCall;
-    if (call.sessionId === record.sessionId) calls.push(call);
-  }
-  calls.sort((a, b) => a.index - b.index);
-  return { record, turns: calls.map((call, i) => toTurn(call, calls[i - 1])) };
+  return { record, turns: await readTurns(run, record.sessionId) };
+}
+
+/** Reads one session, of an attempt or not. @throws {GimbalError} `not-found`. */
+export async function readSession(run: StoredRun, sessionId: string): Promise<SessionView> {
+  const turns = await readTurns(run, sessionId);
+  if (turns.length > 0) return { sessionId, turns };
+  const message = `No session of ${run.runDir} with a stored call is ${JSON.stringify(sessionId)}. Give the whole id of one.`;
+  throw new GimbalError("not-found", message);
 }
 
 function messageText(message: Message | NonNullable<CapturedCall["message"]>): string {
@@ -127,6 +165,19 @@ export function attemptText({ record, turns }: AttemptView, limit: number): stri
         `  ${passed ? "passed" : "failed"}  ${kind}: ${text.replace(/\s+/g, " ").slice(0, 300)}`,
     ),
   ];
+  return `${[...lines, ...turnLines(turns, limit)].join("\n")}\n`;
+}
+
+/**
+ * The session as text.
+ * @param limit - Characters shown of each message.
+ */
+export function sessionText({ sessionId, turns }: SessionView, limit: number): string {
+  return `${[`session ${sessionId}  ${turns.length} calls`, ...turnLines(turns, limit)].join("\n")}\n`;
+}
+
+function turnLines(turns: readonly TurnView[], limit: number): string[] {
+  const lines: string[] = [];
   for (const turn of turns) {
     for (const message of turn.added) {
       lines.push("", `  ${message.role}`, indent(messageText(message), limit));
@@ -145,5 +196,5 @@ export function attemptText({ record, turns }: AttemptView, limit: number): stri
       indent(turn.message === null ? "(nothing sampled)" : messageText(turn.message), limit),
     );
   }
-  return `${lines.join("\n")}\n`;
+  return lines;
 }

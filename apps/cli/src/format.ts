@@ -28,5 +28,5 @@ export function coverageText(fidelity: {
 }): string {
   const { coverage, leftOut, sampledTokens, trainedTokens } = fidelity;
   const reasons = leftOut.map(({ reason, tokens }) => `${reason} ${tokens}`).join(", ");
-  return `coverage ${coverage.toFixed(4)} (${trainedTokens} of ${sampledTokens} sampled tokens)${reasons === "" ? "" : `; left out: ${reasons}`}`;
+  return `coverage ${sampledTokens === 0 ? "-" : coverage.toFixed(4)} (${trainedTokens} of ${sampledTokens} sampled tokens)${reasons === "" ? "" : `; left out: ${reasons}`}`;
 }

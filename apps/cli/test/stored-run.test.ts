@@ -87,15 +87,42 @@ describe("inspect", () => {
     expect(text).toContain("    And now?");
   });
 
+  test("--attempts lists every finished attempt, as a table and as JSON", async () => {
+    const { stdout } = await gimbal("inspect", runDir, "--attempts", "--json");
+    const { attempts } = JSON.parse(stdout);
+    expect(attempts).toHaveLength(4);
+    expect(attempts[0]).toMatchObject({ failureClass: "none", score: 1, calls: 2 });
+    const text = (await gimbal("inspect", runDir, "--attempts")).stdout;
+    for (const { attemptId } of attempts)
+      expect(text).toMatch(new RegExp(`^${attemptId} +none +1\\.00 +2 `, "m"));
+  });
+
+  test("a store of sessions without attempts lists them, and --session shows the calls", async () => {
+    const calls: CapturedCall[] = [];
+    await changeStore(await copyRun(), async (_, first) => void calls.push(first));
+    const dir = await mkdtemp(join(folder, "proxy-"));
+    const store = await openStore(dir);
+    for (const call of calls) await store.append("call-end", call.callId, call);
+    await store.close();
+    const id = calls[0]?.sessionId ?? "";
+    const { stdout } = await gimbal("inspect", dir);
+    expect(stdout).toContain("coverage - (0 of 0 sampled tokens)");
+    expect(stdout).toMatch(new RegExp(`^${id} +1 +6$`, "m"));
+    const view = JSON.parse((await gimbal("inspect", dir, "--session", id, "--json")).stdout);
+    expect(view.turns).toHaveLength(1);
+    expect((await gimbal("inspect", dir, "--session", id)).stdout).toContain("Say something.");
+    expect((await gimbal("inspect", dir, "--session", "none")).exitCode).toBe(1);
+  });
+
   test("an id that several attempts have, or none, is refused with examples", async () => {
     for (const [wanted, found] of [
-      ["step-0001", "2 attempts"],
-      ["nothing", "No attempt"],
+      ["step-0001", "2 attempts of .* match "],
+      ["nothing", "No attempt of .* matches "],
     ] as const) {
       const { exitCode, stderr, stdout } = await gimbal("inspect", runDir, "--attempt", wanted);
       expect(exitCode).toBe(1);
       expect(stdout).toBe("");
-      expect(stderr).toMatch(new RegExp(`^gimbal: ${found} .*for example .*\n$`));
+      expect(stderr).toMatch(new RegExp(`^gimbal: ${found}.*for example .*\n$`));
     }
   });
 });

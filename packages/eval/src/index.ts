@@ -4,6 +4,7 @@ export {
   type Interval,
   pairedBootstrap,
 } from "./bootstrap.js";
+export { type IntervalEnds, intervalText } from "./interval-text.js";
 export { passAtK } from "./pass-at-k.js";
 export {
   type ReportData,

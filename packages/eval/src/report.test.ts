@@ -32,6 +32,11 @@ describe("renderReport", () => {
     expect(html).toContain("step 2: 0.6</title>");
   });
 
+  it("shows no interval of a gain over a single task", () => {
+    const row = { name: "one", tasks: 1, before: 0, after: 1, gain: { mean: 1, low: 1, high: 1 } };
+    expect(renderReport({ ...data, rows: [row] })).toContain("<td>+100.0 (-)</td>");
+  });
+
   it("draws the KL on an axis of its own", () => {
     const html = renderReport(data);
     expect(html).toContain('aria-label="KL to the start per step, nats per token"');

@@ -2,6 +2,7 @@
  * The report of a run as one self-contained HTML page: no scripts, no outside resources, all text escaped.
  */
 import type { Interval } from "./bootstrap.js";
+import { intervalText } from "./interval-text.js";
 
 /** One line of the before/after table. */
 export interface ReportRow {
@@ -115,7 +116,7 @@ function curves(steps: readonly ReportStep[]): string {
 function resultTable(rows: readonly ReportRow[]): string {
   const body = rows.map(({ after, before, gain, name, tasks }) => {
     const shown =
-      gain === null ? "–" : `${points(gain.mean)} (${points(gain.low)} to ${points(gain.high)})`;
+      gain === null ? "–" : `${points(gain.mean)} (${intervalText(gain, tasks, points)})`;
     return `<tr><td>${escapeHtml(name)}</td><td>${tasks}</td><td>${percent(before)}</td><td>${percent(after)}</td><td>${shown}</td></tr>`;
   });
   return (

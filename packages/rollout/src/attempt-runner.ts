@@ -2,7 +2,7 @@
  * One attempt: workspace, session, harness, diff, verdict.
  *
  * Law: a failing agent gives a record with a verdict; only a failure of our own machinery is an exception, and then
- * nothing of the attempt is trained.
+ * nothing of the attempt is trained. A harness that never called the model is such a failure.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -58,7 +58,8 @@ export type AttemptStage = "start" | "run" | "grade" | "end";
  * Runs one attempt to its end.
  * @param onStage - Called when the attempt comes to a stage.
  * @throws {GimbalError} with boundary `sandbox`, `verifier`, `capture` or `upstream`: an infrastructure failure, to be
- * run again when `isRetryable` says so; `config-invalid` when the task's verifier is not known; `aborted`.
+ * run again when `isRetryable` says so; `harness-failed` when the harness ended before its first model call;
+ * `config-invalid` when the task's verifier is not known; `aborted`.
  */
 export async function runAttempt(
   dependencies: AttemptDependencies,
@@ -127,6 +128,13 @@ export async function runAttempt(
   const verdict = await judge(verifier, { task, diff, sandbox }, signal);
   const gradingEndedAtMs = clock.nowMs();
   const { failureClass, score } = classifyAttempt({ ...ran, info, verdict });
+  // Nothing of the agent is in this workspace: what the verifier says about it would only hide the cause.
+  if (score === null && info.calls === 0 && info.captureFailures === 0) {
+    const said = noCallText(ran, info, logsDir).replaceAll(grant.key, "[session key]");
+    throw new GimbalError("harness-failed", `Attempt ${attempt.attemptId}: ${said}`, {
+      boundary: "harness",
+    });
+  }
   if (score === 1 && logsDir !== null) await rm(logsDir, { recursive: true, force: true });
   onStage("end");
   return {
@@ -145,6 +153,38 @@ export async function runAttempt(
       wall: ran.exit.wallMs / 1000,
     },
   };
+}
+
+/** Characters kept of what a harness said last. */
+const shownCharacters = 300;
+
+function lastLine(text: string): string | null {
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim());
+  return lines.findLast((line) => line !== "")?.slice(0, shownCharacters) ?? null;
+}
+
+/** Why a harness came to no model call, as far as it shows, and what to do. */
+function noCallText(
+  { exit, outcome }: HarnessRun,
+  { refusals }: SessionInfo,
+  logsDir: string | null,
+): string {
+  const end = exit.signal === null ? `exit code ${exit.exitCode}` : `signal ${exit.signal}`;
+  const refused = Object.entries(refusals).map(([code, count]) => `${code} ${count}`);
+  const stderr = lastLine(exit.stderr);
+  const stdout = lastLine(exit.stdout);
+  const words = [
+    refused.length === 0
+      ? `the harness ended with ${end} before its first model call`
+      : `the harness ended with ${end} and no model call was answered; the gateway refused: ${refused.join(", ")}`,
+  ];
+  if (stderr !== null) words.push(`last stderr line: ${stderr}`);
+  else if (outcome.errorText !== null && outcome.errorText !== `exit code ${exit.exitCode}`)
+    words.push(`it says: ${outcome.errorText.slice(0, shownCharacters)}`);
+  else if (stdout !== null) words.push(`last stdout line: ${stdout}`);
+  if (logsDir !== null)
+    words.push(`log: ${join(logsDir, stderr === null ? "stdout.log" : "stderr.log")}`);
+  return `${words.join("; ")}. Check that the harness starts by itself and calls the base URL and key it is given, then run again.`;
 }
 
 async function judge(

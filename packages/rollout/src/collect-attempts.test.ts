@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   asId,
   type FailureClass,
@@ -19,7 +22,7 @@ import { createMemoryStore } from "@gimbal-rl/store";
 import { describe, expect, it } from "vitest";
 import { type AttemptRecord, attemptDiscardedKind, attemptEndKind } from "./attempt-record.js";
 import type { AttemptDependencies } from "./attempt-runner.js";
-import { type CollectOptions, collectGroups, loadCalls, planGroup } from "./collect-attempts.js";
+import { type CollectOptions, collectGroups, planGroup } from "./collect-attempts.js";
 
 const { signal } = new AbortController();
 
@@ -56,6 +59,8 @@ interface Try {
   readonly score?: number | null;
   /** Thrown by the sandbox instead of running. */
   readonly error?: Error;
+  /** The harness ends so, without a model call. */
+  readonly noCall?: { readonly exitCode: number; readonly stderr: string };
   /** The harness waits for it, or for the signal. */
   readonly wait?: Promise<void>;
 }
@@ -112,20 +117,27 @@ function createFake(script: Script): Fake {
   const clock = createFakeClock();
   const attemptOf = new Map<string, string>();
   const current: Try[] = [];
+  const silent = new Set<string>();
   const dependencies: AttemptDependencies = {
     sessions: {
       createSession: ({ attemptId = "" }) => {
         started.push(attemptId);
         const sessionId = asId<SessionId>(`ses-${started.length}`);
         attemptOf.set(sessionId, attemptId);
-        current.push(script(attemptId, started.filter((id) => id === attemptId).length));
-        return { sessionId, key: "k", baseUrls: { openai: "", anthropic: "", google: "" } };
+        const next = script(attemptId, started.filter((id) => id === attemptId).length);
+        current.push(next);
+        if (next.noCall !== undefined) silent.add(sessionId);
+        return {
+          sessionId,
+          key: "secret-key",
+          baseUrls: { openai: "", anthropic: "", google: "" },
+        };
       },
       closeSession: async (sessionId) =>
         ({
           sessionId,
-          calls: 2,
-          sampledTokens: 7,
+          calls: silent.has(sessionId) ? 0 : 2,
+          sampledTokens: silent.has(sessionId) ? 0 : 7,
           limitHits: [],
           refusals: {},
           captureFailures: 0,
@@ -151,7 +163,8 @@ function createFake(script: Script): Fake {
             const text = diff.changed.score ?? "1";
             const score = text === "null" ? null : Number(text);
             const failureClass: FailureClass = score === 1 ? "none" : "wrong-result";
-            return { verifier: "fake", score, failureClass, evidence: [] };
+            const evidence = [{ kind: "fake", passed: false, text: "velvet of 12: fail" }];
+            return { verifier: "fake", score, failureClass, evidence };
           },
         },
       ],
@@ -167,7 +180,7 @@ function createFake(script: Script): Fake {
   return { clock, dependencies, started };
 }
 
-function createInstance({ error, score = 1, wait }: Try): SandboxInstance {
+function createInstance({ error, noCall, score = 1, wait }: Try): SandboxInstance {
   if (error !== undefined) throw error;
   return {
     level: "process",
@@ -180,8 +193,15 @@ function createInstance({ error, score = 1, wait }: Try): SandboxInstance {
       });
       if (wait !== undefined) await Promise.race([wait, stopped]);
       const endedBy = runSignal.aborted ? "aborted" : "exit";
-      const text = { stdout: "", stderr: "", outputBytes: 0 };
-      return { ...text, exitCode: 0, signal: null, endedBy, wallMs: 5, cpuMs: 4 };
+      const text = { stdout: "", stderr: noCall?.stderr ?? "", outputBytes: 0 };
+      return {
+        ...text,
+        exitCode: noCall?.exitCode ?? 0,
+        signal: null,
+        endedBy,
+        wallMs: 5,
+        cpuMs: 4,
+      };
     },
     diff: async () => ({ changed: { score: String(score) }, refused: [] }),
     [Symbol.asyncDispose]: async () => {},
@@ -273,6 +293,30 @@ describe("collectGroups", () => {
     await expect(run).rejects.toMatchObject({ code: "harness-failed" });
     expect(fake.started).toHaveLength(2);
     expect(await eventsOf(store, attemptEndKind)).toEqual([]);
+  });
+
+  it("says how a harness ended that never called the model, without the verifier's words", async () => {
+    const store = createMemoryStore();
+    const noCall = { exitCode: 3, stderr: "loading\nError: no such model (secret-key)\n\n" };
+    const fake = createFake(() => ({ score: 0, noCall }));
+    const logsDir = await mkdtemp(join(tmpdir(), "gimbal-rollout-"));
+    try {
+      const dependencies = { ...fake.dependencies, logsDir };
+      const options = { ...optionsFor(fake, store), dependencies };
+      const run = collectGroups([planOf("a", 1), planOf("b", 1)], options, signal);
+      const error = (await run.catch((thrown: unknown) => thrown)) as GimbalError;
+      expect(error.code).toBe("harness-failed");
+      expect(error.message).toContain(
+        "step-0001-0/a/0: the harness ended with exit code 3 before its first model call; last stderr line: Error: no such model ([session key])",
+      );
+      expect(error.message).toContain(
+        `; log: ${join(logsDir, "step-0001-0_a_0", "stderr.log")}. Check`,
+      );
+      expect(error.message).not.toContain("velvet");
+      expect(fake.started).toEqual(Array(3).fill("step-0001-0/a/0"));
+    } finally {
+      await rm(logsDir, { recursive: true, force: true });
+    }
   });
 
   it("throws at once what another try would meet again, and counts its tokens", async () => {
@@ -449,31 +493,5 @@ describe("planGroup", () => {
     expect(new Set(seeds).size).toBe(16);
     const ids = all.slice(0, 3).flatMap(({ attempts }) => attempts.map((one) => one.attemptId));
     expect(new Set(ids).size).toBe(12);
-  });
-});
-
-describe("loadCalls", () => {
-  it("gives the calls of the sessions wanted by place, and reads nothing before the cursor", async () => {
-    const store = createMemoryStore();
-    const add = (sessionId: string, index: number): Promise<boolean> =>
-      store.append("call-end", `${sessionId}.${index}`, { sessionId, index });
-    await add("one", 0);
-    await store.append("step-plan", "1", []);
-    await add("two", 1);
-    await add("three", 0);
-    await add("two", 0);
-    const indexes = async (after: number): Promise<unknown> =>
-      [...(await loadCalls(store, new Set(["one", "two"]), after))].map(([sessionId, calls]) => [
-        sessionId,
-        calls.map(({ index }) => index),
-      ]);
-    expect(await indexes(0)).toEqual([
-      ["one", [0]],
-      ["two", [0, 1]],
-    ]);
-    expect(await indexes(2)).toEqual([
-      ["one", []],
-      ["two", [0, 1]],
-    ]);
   });
 });

@@ -2,16 +2,26 @@
  * `gimbal inspect`: a stored run, or one attempt of it turn by turn.
  */
 import { resolve } from "node:path";
+import { intervalText } from "@gimbal-rl/eval";
 import type { Command } from "commander";
-import { attemptText, readAttempt } from "../attempt-view.js";
+import {
+  attemptText,
+  listSessions,
+  readAttempt,
+  readSession,
+  type SessionRow,
+  sessionText,
+} from "../attempt-view.js";
 import type { CliContext } from "../context.js";
 import { countsText, coverageText, percent, points } from "../format.js";
 import { formatTable } from "../output.js";
 import { type RunOverview, readOverview } from "../run-overview.js";
-import { openStoredRun } from "../stored-run.js";
+import { openStoredRun, type StoredRun } from "../stored-run.js";
 
 interface InspectFlags {
   readonly attempt?: string;
+  readonly attempts?: boolean;
+  readonly session?: string;
   readonly full?: boolean;
   readonly json?: boolean;
 }
@@ -27,12 +37,14 @@ export function register(program: Command, context: CliContext): void {
       "Show a stored run, finished or not: steps, pass@1, coverage and drift, failures by class; or one attempt turn by turn.",
     )
     .argument("<run>", "run folder")
+    .option("--attempts", "list the finished attempts")
     .option("--attempt <id>", "show this attempt; a part of its id is enough when only one has it")
+    .option("--session <id>", "show the calls of this session, of an attempt or not")
     .option("--full", "do not shorten messages")
     .option("--json", "print the result as one JSON object on stdout")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ gimbal inspect runs/mine\n  $ gimbal inspect runs/mine --attempt eval-after/fix-operator-7/0\n",
+      "\nExamples:\n  $ gimbal inspect runs/mine\n  $ gimbal inspect runs/mine --attempts\n  $ gimbal inspect runs/mine --attempt eval-after/desk/heldout/fix-operator/f90eb515ce4490c8/0\n",
     )
     .action(async (folder: string, flags: InspectFlags) => inspect(folder, flags, context));
 }
@@ -47,9 +59,64 @@ async function inspect(folder: string, flags: InspectFlags, context: CliContext)
     output.json(view);
     return;
   }
+  if (flags.session !== undefined) {
+    const view = await readSession(run, flags.session);
+    const limit = flags.full === true ? Number.POSITIVE_INFINITY : shownCharacters;
+    output.text(sessionText(view, limit));
+    output.json(view);
+    return;
+  }
+  if (flags.attempts === true) {
+    const attempts = toRows(run);
+    output.text(attemptsText(attempts));
+    output.json({ runDir: run.runDir, attempts });
+    return;
+  }
   const overview = await readOverview(run);
+  // `gimbal proxy --store` keeps sessions and no attempts.
+  const sessions = run.attempts.length === 0 ? await listSessions(run) : [];
   output.text(overviewText(overview));
-  output.json(overview);
+  if (sessions.length > 0) output.text(`\n${sessionsText(sessions)}`);
+  output.json({ ...overview, sessions });
+}
+
+interface AttemptRow {
+  readonly attemptId: string;
+  readonly failureClass: string;
+  readonly score: number | null;
+  readonly calls: number;
+  readonly sampledTokens: number;
+}
+
+function toRows({ attempts }: StoredRun): AttemptRow[] {
+  return attempts.map(({ record }) => ({
+    attemptId: record.attempt.attemptId,
+    failureClass: record.failureClass,
+    score: record.verdict.score,
+    calls: record.calls,
+    sampledTokens: record.sampledTokens,
+  }));
+}
+
+function attemptsText(rows: readonly AttemptRow[]): string {
+  if (rows.length === 0) return "No finished attempt is stored.";
+  return formatTable(
+    ["attempt", "failure class", "score", "calls", "sampled"],
+    rows.map(({ attemptId, calls, failureClass, sampledTokens, score }) => [
+      ...[attemptId, failureClass, score === null ? "-" : score.toFixed(2)],
+      ...[String(calls), String(sampledTokens)],
+    ]),
+    [0, 1],
+  );
+}
+
+function sessionsText(sessions: readonly SessionRow[]): string {
+  return formatTable(
+    ["session", "calls", "sampled"],
+    sessions.map(({ calls, sampledTokens, sessionId }) => [
+      ...[sessionId, String(calls), String(sampledTokens)],
+    ]),
+  );
 }
 
 function stepsTable({ steps }: RunOverview): string {
@@ -60,7 +127,7 @@ function stepsTable({ steps }: RunOverview): string {
       step.reward.toFixed(3),
       percent(step.passRate),
       String(step.groupsWithSignal),
-      step.coverage.toFixed(3),
+      step.sampledTokens === 0 ? "-" : step.coverage.toFixed(3),
       step.kl.toFixed(4),
       `${step.trainedTokens}/${step.sampledTokens}`,
       step.loss.toFixed(4),
@@ -80,7 +147,7 @@ function phasesTable({ phases }: RunOverview): string {
       percent(passAt1),
       String(calls),
       String(fidelity.sampledTokens),
-      percent(fidelity.coverage),
+      fidelity.sampledTokens === 0 ? "-" : percent(fidelity.coverage),
       String(fidelity.malformedCalls),
     ]),
   );
@@ -119,7 +186,7 @@ function overviewText(overview: RunOverview): string {
     if (compared === null) return [];
     const [low, high] = compared.gainCi95;
     return [
-      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval ${points(low)} to ${points(high)} points`,
+      `pass@1, ${name} (n ${compared.tasks}): ${percent(compared.before)} -> ${percent(compared.after)}, gain's 95 % interval in points ${intervalText({ low, high }, compared.tasks, points)}`,
     ];
   });
   sections.push(
