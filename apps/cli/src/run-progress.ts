@@ -1,6 +1,7 @@
 /**
  * Run events as bars and lines.
  */
+import { intervalText } from "@gimbal-rl/eval";
 import type { RunConfig, RunEvent, RunPhase, RunSummary, StepReport } from "@gimbal-rl/run";
 import { countsText, coverageText, percent, points } from "./format.js";
 import { formatTable, type Output } from "./output.js";
@@ -84,7 +85,7 @@ export function summaryText(summary: RunSummary): string {
   const add = (name: string, compared: RunSummary["passAt1"]): void => {
     if (compared === null) return;
     const { after, before, gainCi95, tasks } = compared;
-    const interval = `${points(gainCi95[0])} to ${points(gainCi95[1])}`;
+    const interval = intervalText({ low: gainCi95[0], high: gainCi95[1] }, tasks, points);
     rows.push([
       name,
       String(tasks),

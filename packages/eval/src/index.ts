@@ -14,9 +14,11 @@ export {
   renderReport,
 } from "./report.js";
 export {
+  type PassAtKInterval,
   runSuite,
   type SuiteOptions,
   type SuiteResult,
   suitePassAtK,
   type TaskResult,
 } from "./suite.js";
+export { wilsonInterval } from "./wilson.js";

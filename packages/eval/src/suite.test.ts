@@ -112,6 +112,18 @@ describe("suitePassAtK", () => {
     expect(suitePassAtK(suite, 2, { seed: 1 }).mean).toBe(0.75);
   });
 
+  it("has an interval with a width when all passed: Wilson's with one sample a task, else a bootstrap", () => {
+    const tasks = ["a", "b", "c", "d"].map((taskId) => ({
+      ...{ taskId, family: "f", samples: 1, successes: 1, score: 1 },
+    }));
+    const { high, low, mean, method } = suitePassAtK({ ...suite, tasks }, 1, { seed: 1 });
+    expect({ high, mean, method }).toEqual({ high: 1, mean: 1, method: "wilson" });
+    expect(low).toBeCloseTo(0.5101, 4);
+    expect(suitePassAtK(suite, 1, { seed: 1 }).method).toBe("bootstrap");
+    const narrow = suitePassAtK({ ...suite, tasks }, 1, { seed: 1, confidence: 0.5 });
+    expect(narrow.method).toBe("bootstrap");
+  });
+
   it("refuses a k above the samples", () => {
     expect(() => suitePassAtK(suite, 5, { seed: 1 })).toThrow(/k/);
   });

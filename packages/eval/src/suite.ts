@@ -11,6 +11,7 @@ import {
 } from "@gimbal-rl/rollout";
 import { type BootstrapOptions, bootstrapMean, type Interval } from "./bootstrap.js";
 import { passAtK } from "./pass-at-k.js";
+import { wilsonInterval } from "./wilson.js";
 
 /** What is evaluated. */
 export interface SuiteOptions {
@@ -88,10 +89,27 @@ function toTaskResult({ plan, records }: CollectedGroup): TaskResult {
   };
 }
 
-/** pass@k over the tasks of a suite, each task counting once, with a bootstrap interval over tasks. */
-export function suitePassAtK(result: SuiteResult, k: number, options: BootstrapOptions): Interval {
-  return bootstrapMean(
-    result.tasks.map((task) => passAtK(task.samples, task.successes, k)),
-    options,
-  );
+/** pass@k of a suite with its interval, and how that was made. */
+export interface PassAtKInterval extends Interval {
+  readonly method: "bootstrap" | "wilson";
+}
+
+/**
+ * pass@k over the tasks of a suite, each task counting once. With one sample a task and the usual confidence of 0.95
+ * the interval is Wilson's, which keeps a width when all or none passed; else it is a bootstrap over tasks.
+ */
+export function suitePassAtK(
+  result: SuiteResult,
+  k: number,
+  options: BootstrapOptions,
+): PassAtKInterval {
+  const shares = result.tasks.map((task) => passAtK(task.samples, task.successes, k));
+  const bootstrap = bootstrapMean(shares, options);
+  const { confidence = 0.95 } = options;
+  if (confidence !== 0.95 || result.tasks.some(({ samples }) => samples !== 1)) {
+    return { ...bootstrap, method: "bootstrap" };
+  }
+  const successes = result.tasks.reduce((sum, task) => sum + task.successes, 0);
+  const { high, low } = wilsonInterval(successes, shares.length);
+  return { mean: bootstrap.mean, low, high, method: "wilson" };
 }

@@ -168,7 +168,7 @@ export function validateCall(
   }
   if (issues.includes("truncated")) add("info", "truncated", "cut by a token limit");
   if (call.tape.rewritten.length > 0) {
-    const message = `the harness changed the arguments of ${call.tape.rewritten.length} earlier calls`;
+    const message = `the harness changed the text of the arguments of earlier calls (${call.tape.rewritten.length})`;
     add("info", "rewritten-arguments", message);
   }
   if (call.volatile.length > 0) {

@@ -1,7 +1,7 @@
 /**
- * `gimbal eval`: pass@k of a model folder on a desk split or a task file, with bootstrap intervals over tasks.
+ * `gimbal eval`: pass@k of a model folder on a desk split or a task file, with intervals over tasks.
  */
-import { suitePassAtK } from "@gimbal-rl/eval";
+import { type IntervalEnds, intervalText, suitePassAtK } from "@gimbal-rl/eval";
 import type { Command } from "commander";
 import {
   type AttemptFlags,
@@ -50,18 +50,17 @@ async function runEval(flags: EvalFlags, context: CliContext): Promise<void> {
   const families = [...new Set(result.tasks.map((task) => task.family))];
   const rows = families.map((family) => {
     const own = { ...result, tasks: result.tasks.filter((task) => task.family === family) };
-    const { high, low, mean } = suitePassAtK(own, k, { seed });
-    return { family, tasks: own.tasks.length, passAtK: mean, ci95: [low, high] as const };
+    return { family, tasks: own.tasks.length, interval: suitePassAtK(own, k, { seed }) };
   });
-  const line = (name: string, n: number, mean: number, [low, high]: readonly [number, number]) => [
-    ...[name, String(n), percent(mean), `${percent(low)} to ${percent(high)}`],
+  const line = (name: string, n: number, mean: number, ends: IntervalEnds) => [
+    ...[name, String(n), percent(mean), intervalText(ends, n, percent)],
   ];
   output.text(
     formatTable(
       [`pass@${k}`, "n", "mean", "95 % interval"],
       [
-        line("all", result.tasks.length, passAt.mean, [passAt.low, passAt.high]),
-        ...rows.map((row) => line(row.family, row.tasks, row.passAtK, row.ci95)),
+        line("all", result.tasks.length, passAt.mean, passAt),
+        ...rows.map((row) => line(row.family, row.tasks, row.interval.mean, row.interval)),
       ],
     ),
   );
@@ -76,7 +75,10 @@ async function runEval(flags: EvalFlags, context: CliContext): Promise<void> {
     tasks: result.tasks.length,
     passAtK: passAt.mean,
     ci95: [passAt.low, passAt.high],
-    families: rows,
+    intervalMethod: passAt.method,
+    families: rows.map(({ family, interval, tasks }) => {
+      return { family, tasks, passAtK: interval.mean, ci95: [interval.low, interval.high] };
+    }),
     failures,
     runDir,
   });
