@@ -1,8 +1,9 @@
 /**
  * The hidden tests of fix-operator: a table of calls and results inside a test file.
  *
- * Law: the tests run the source as text in an empty context, so that `process.exit`, patched globals or a changed
- * `check.js` cannot make them pass.
+ * Law: the source runs in a process of its own that gets the calls alone. What they must give stays in the test's process:
+ * the test file, which holds it, is deleted before the source runs. So nothing that the source does to its process (exit,
+ * patched globals, a way out of its context) makes a test pass; it has to give the right numbers.
  */
 
 /** A function, two numbers, and what it must give. */
@@ -13,19 +14,40 @@ export function hiddenCaseName([name, a, b]: HiddenCase): string {
   return `${name} of ${a} and ${b}`;
 }
 
+/** Runs in the child: answers calls with numbers, as JSON. An empty context keeps honest code from leaning on Node. */
+const runnerText = [
+  'const { readFileSync, writeSync } = require("node:fs");',
+  'const { source, calls } = JSON.parse(readFileSync(0, "utf8"));',
+  'const code = "const exports = {};\\n" + source + "\\n;exports";',
+  'const functions = require("node:vm").runInNewContext(code, Object.create(null), { timeout: 1000 });',
+  "const given = calls.map(([name, a, b]) => functions[name](a, b));",
+  'writeSync(1, JSON.stringify(given.map((one) => (typeof one === "number" ? one : null))));',
+].join("\n");
+
 /** The text of the test file for the source at a path. */
 export function hiddenTestText(path: string, cases: readonly HiddenCase[]): string {
+  const calls = cases.map(([name, a, b]) => [name, a, b]);
   return [
     `"use strict";`,
     `const assert = require("node:assert");`,
-    `const { readFileSync } = require("node:fs");`,
+    `const { spawnSync } = require("node:child_process");`,
+    `const { readFileSync, unlinkSync } = require("node:fs");`,
     `const { test } = require("node:test");`,
-    `const { runInNewContext } = require("node:vm");`,
     `const source = readFileSync("${path}", "utf8");`,
-    `const code = "const exports = {};\\n" + source + "\\n;exports";`,
-    `const functions = runInNewContext(code, Object.create(null), { timeout: 1000 });`,
+    `unlinkSync(__filename);`,
+    `const input = JSON.stringify({ source, calls: ${JSON.stringify(calls)} });`,
+    `const runner = ${JSON.stringify(runnerText)};`,
+    `const options = { input, encoding: "utf8", env: {}, timeout: 5000, killSignal: "SIGKILL" };`,
+    `const { stdout } = spawnSync(process.execPath, ["-e", runner], options);`,
+    `let given = [];`,
+    `try {`,
+    `  given = JSON.parse(stdout);`,
+    `} catch {}`,
+    `let next = 0;`,
     `for (const [name, a, b, want] of ${JSON.stringify(cases)}) {`,
-    `  test(name + " of " + a + " and " + b, () => assert.ok(functions[name](a, b) === want));`,
+    `  const found = Array.isArray(given) ? given[next] : undefined;`,
+    `  next += 1;`,
+    `  test(name + " of " + a + " and " + b, () => assert.ok(found === want));`,
     `}`,
     "",
   ].join("\n");

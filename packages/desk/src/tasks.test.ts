@@ -146,4 +146,10 @@ describe("splits", { timeout: 30_000 }, () => {
     const reversed = Object.fromEntries(Object.entries(member).reverse()) as typeof member;
     expect(memberKey(toy, reversed)).toBe(memberKey(toy, member));
   });
+
+  it("refuses a count that would fill the memory", () => {
+    expect(() => createDeskTasks({ split: "train", seed: 1, count: 1e9 })).toThrow(
+      /at most 100000/,
+    );
+  });
 });

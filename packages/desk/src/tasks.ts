@@ -19,6 +19,9 @@ export interface CreateDeskTasksOptions {
   readonly families?: readonly string[];
 }
 
+/** Tasks are drawn whole into memory: about 2 kB each. */
+const maxCount = 100_000;
+
 /**
  * Draws `count` distinct tasks.
  * @throws {GimbalError} `config-invalid` for an unknown family, one that does not belong to the split, or a count
@@ -30,6 +33,12 @@ export function createDeskTasks(options: CreateDeskTasksOptions): Task[] {
     throw new GimbalError(
       "config-invalid",
       `count is ${options.count}; expected a whole number from 0. Pass how many tasks to draw.`,
+    );
+  }
+  if (options.count > maxCount) {
+    throw new GimbalError(
+      "config-invalid",
+      `count is ${options.count}; desk draws at most ${maxCount} tasks at once. Ask for fewer tasks, steps or groups.`,
     );
   }
   const sources = families.map((family) => ({

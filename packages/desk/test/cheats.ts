@@ -72,5 +72,11 @@ export const hostileSources: Readonly<Record<string, string>> = {
   "answers anything":
     "module.exports = new Proxy({}, { get: () => () => ({ valueOf: () => 1 }) });\n",
   "hides the original result": "exports = new Proxy({}, { get: () => () => NaN });\n",
+  "reaches Node through an import and patches toJSON":
+    'import("x").catch((e) => { const g = e.constructor.constructor("return globalThis")(); g.Object.defineProperty(g.Object.prototype, "toJSON", { value() { if ("status" in this) this.status = "pass"; return this; } }); });\n',
+  "reads the hidden tests":
+    'const p = this.constructor.constructor("return process")(); const fs = p.getBuiltinModule("fs"); const t = fs.readFileSync("hidden/operators.test.js", "utf8"); const table = JSON.parse(/want\\] of (\\[.*\\])\\) \\{$/m.exec(t)[1]); for (const [n] of table) exports[n] = (a, b) => table.find((c) => c[0] === n && c[1] === a && c[2] === b)[3];\n',
+  "prints numbers and leaves":
+    'const p = this.constructor.constructor("return process")(); p.getBuiltinModule("fs").writeSync(1, "[1,1,1,1,1,1,1,1,1,1,1,1]"); p.exit(0);\n',
   "loops for ever": "for (;;);\n",
 };

@@ -50,6 +50,17 @@ describe("readWorkspaceDiff", () => {
     expect(diff.refused.map((entry) => entry.path)).toEqual(["big", "bytes", "two"]);
   });
 
+  it("says that a file of the task is gone when what became of it cannot be carried", async () => {
+    writeFileSync(join(root, "big"), "x".repeat(101));
+    writeFileSync(join(root, "bytes"), Buffer.from([0xff, 0xfe]));
+    writeFileSync(join(root, "always-big"), "y".repeat(150));
+    const limits = { ...defaultDiffLimits, maxFileBytes: 100 };
+    const initial = { big: "a", bytes: "b", "always-big": "y".repeat(150) };
+    const diff = await readWorkspaceDiff(root, initial, limits);
+    expect({ ...diff.changed }).toEqual({ big: null, bytes: null });
+    expect(diff.refused.map((entry) => entry.path)).toEqual(["always-big", "big", "bytes"]);
+  });
+
   it("refuses a file name that is not UTF-8 instead of inventing another", async () => {
     writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x66, 0xff])]), "x");
     const diff = await readWorkspaceDiff(root, {});

@@ -149,16 +149,24 @@ async function readChanged(walk: Walk, path: string): Promise<void> {
   walk.seen.add(path);
   const before = walk.initial.get(path);
   const bytes = await readPlainFile(join(walk.root, path), walk.limits.maxFileBytes);
-  if (typeof bytes === "string") return refuse(walk, path, bytes);
+  // What cannot be carried is not what was there: grading must not find the old text. A file that was beyond the limit
+  // from the start cannot be compared and stays.
+  const isComparable =
+    before !== undefined && Buffer.byteLength(before) <= walk.limits.maxFileBytes;
+  const spoil = (reason: string): void => {
+    if (isComparable) walk.changed[path] = null;
+    refuse(walk, path, reason);
+  };
+  if (typeof bytes === "string") return spoil(bytes);
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
-    return refuse(walk, path, "not UTF-8");
+    return spoil("not UTF-8");
   }
   if (text === before) return;
   if (walk.totalBytes + bytes.length > walk.limits.maxTotalBytes) {
-    return refuse(walk, path, `beyond ${walk.limits.maxTotalBytes} bytes in all`);
+    return spoil(`beyond ${walk.limits.maxTotalBytes} bytes in all`);
   }
   walk.totalBytes += bytes.length;
   walk.changed[path] = text;

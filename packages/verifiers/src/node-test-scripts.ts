@@ -5,14 +5,18 @@
  * never sees (read and deleted before any of it is loaded); the reporter works once; assertions are frozen first. That
  * the grader started is a line of its own, written before any graded code is loaded, with a text of its own: who could
  * read it back from the stream would not learn the nonce, and a socket or pipe that someone else reads gives nothing back.
- * What this cannot stop is code that searches its own process's memory or rewrites Node's stream internals: a task that
- * expects such an agent uses `command-succeeds` with the code in a child process.
+ * What this cannot stop is code that reads or rewrites the test files beside it, searches its own process's memory or
+ * rewrites Node's internals: a task that expects such an agent runs the code in a child process that gets inputs alone,
+ * and keeps what they must give in the test's process (the suite `desk` does).
  */
 
 /** Name of the test by which the driver makes Node start its reporter. */
 export const startTestName = "gimbal:start";
 
-/** `reporter.mjs`. Plain index assignment: array methods can be replaced by the graded code. */
+/**
+ * `reporter.mjs`. Results are joined as text from primitives: a method, an index setter or a `toJSON` that the graded code
+ * puts on a prototype is never looked up. Names lie in an object without a prototype.
+ */
 export const reporterScript: string = `import { readFileSync, unlinkSync, writeSync } from "node:fs";
 const file = new URL("./nonce", import.meta.url);
 const [startMark, nonce] = readFileSync(file, "utf8").split(" ");
@@ -27,26 +31,25 @@ export default async function* report(source) {
   if (used) return;
   used = true;
   start();
-  const results = [];
-  const names = [];
+  let results = "";
+  const names = Object.create(null);
   for await (const { type, data } of source) {
     if (type === "test:start") {
-      names.length = data.nesting;
-      names[data.nesting] = data.name;
+      names[data.nesting] = "" + data.name;
     } else if (type === "test:pass" || type === "test:fail") {
       let path = "";
       for (let i = 0; i < data.nesting; i += 1) path += names[i] + " > ";
       const skipped = data.skip !== undefined && data.skip !== false;
       const todo = data.todo !== undefined && data.todo !== false;
-      results[results.length] = {
-        name: path + data.name,
-        type: data.details && data.details.type === "suite" ? "suite" : "test",
-        status: skipped || todo ? "skip" : type === "test:pass" ? "pass" : "fail",
-        message: type === "test:fail" ? String((data.details.error && (data.details.error.cause?.message ?? data.details.error.message)) ?? "") : "",
-      };
+      const kind = data.details && data.details.type === "suite" ? "suite" : "test";
+      const status = skipped || todo ? "skip" : type === "test:pass" ? "pass" : "fail";
+      const error = type === "test:fail" ? data.details.error : null;
+      const message = (error && (error.cause?.message ?? error.message)) ?? "";
+      results += (results === "" ? "" : ",") + '{"name":' + stringify(path + data.name) +
+        ',"type":"' + kind + '","status":"' + status + '","message":' + stringify("" + message) + "}";
     }
   }
-  write(1, "\\n" + nonce + stringify(results) + "\\n");
+  write(1, "\\n" + nonce + "[" + results + "]\\n");
 }
 `;
 

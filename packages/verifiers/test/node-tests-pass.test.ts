@@ -87,6 +87,13 @@ describe("node-tests-pass", () => {
     "calls the reporter itself": `const { default: report } = await import(process.argv[1].replace("driver", "reporter"));
       const fake = async function* () { yield { type: "test:pass", data: { name: "adds", nesting: 0, details: {} } }; };
       for await (const _ of report(fake())) {} process.exit(0); export const add = 0;`,
+    "says that everything passed whenever it is written as JSON": `Object.defineProperty(Object.prototype, "toJSON", { configurable: true,
+      value() { if ("status" in this) this.status = "pass"; return this; } }); export const add = () => 0;`,
+    "catches results as they are put into a list": `for (let i = 0; i < 50; i += 1) Object.defineProperty(Array.prototype, i, { configurable: true,
+      set(v) { if (v && v.status) v.status = "pass"; Object.defineProperty(this, i, { value: v, writable: true, enumerable: true, configurable: true }); } });
+      export const add = () => 0;`,
+    "replaces String and the text of objects": `globalThis.String = () => "pass"; Object.prototype.toString = () => '"},{"name":"add > adds"';
+      export const add = () => { throw { message: {} }; };`,
     "fails to load": "export const add = ;",
     "takes the start line back": `import { closeSync, openSync, readSync } from "node:fs";
       for (const path of [1, "/proc/self/fd/1", "/dev/stdout"]) try { readSync(typeof path === "number" ? path : openSync(path, "r"), Buffer.alloc(4096)); } catch {}
