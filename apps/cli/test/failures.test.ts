@@ -1,4 +1,5 @@
 /** What goes wrong on real machines: one line with the next step, exit code 1 or 2, nothing on stdout, no stack. */
+import { execFileSync } from "node:child_process";
 import { cp, mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -41,6 +42,18 @@ async function changedModel(name: string): Promise<string> {
 }
 
 describe("models", () => {
+  test.each(["config.json", "tokenizer.json", "model.safetensors"])(
+    "whose %s is a named pipe are refused instead of being waited for",
+    async (name) => {
+      const piped = await changedModel(`piped-${name}`);
+      await rm(join(piped, name));
+      execFileSync("mkfifo", [join(piped, name)]);
+      const line = failureLine(await gimbal("serve", "--model", piped, "--json"));
+      expect(line).toContain(name);
+      expect(line).toMatch(/not a plain file/);
+    },
+  );
+
   test("a folder that is not there, or is no model", async () => {
     const missing = await gimbal("serve", "--model", join(folder, "nothing"), "--json");
     expect(failureLine(missing)).toMatch(/is not a folder\. Give a Hugging Face model folder/);

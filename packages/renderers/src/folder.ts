@@ -1,7 +1,7 @@
 /**
  * Loads a renderer from a Hugging Face model folder. The only file of this package that touches the disk.
  */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { GimbalError } from "@gimbal-rl/core";
 import { loadRenderer, type RendererSource } from "./chat-renderer.js";
@@ -9,8 +9,16 @@ import type { Renderer } from "./renderer.js";
 
 async function readOptional(path: string): Promise<string | undefined> {
   try {
+    // Reading a named pipe would wait for ever, and not even a signal would end the process.
+    if (!(await stat(path)).isFile()) {
+      throw new GimbalError(
+        "model-invalid",
+        `${path} is not a plain file; put the file itself there.`,
+      );
+    }
     return await readFile(path, "utf8");
   } catch (error) {
+    if (GimbalError.is(error)) throw error;
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new GimbalError("model-invalid", `${path} cannot be read (${code ?? String(error)}).`, {

@@ -4,7 +4,7 @@
  *
  * Law: a file that is written appears complete or not at all (temporary file, fsync, rename, fsync of the folder).
  */
-import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { attributeError } from "@gimbal-rl/core";
 import { modelInvalid, parseJsonObject } from "./config.js";
@@ -38,13 +38,19 @@ async function readBytes(
 
 /** Opens one safetensors file; null when it does not exist. @throws {GimbalError} `model-invalid`. */
 export async function openSafetensors(path: string): Promise<TensorSource | null> {
-  let handle: FileHandle;
+  let opened: FileHandle | null;
   try {
-    handle = await open(path, "r");
+    opened = (await isPlainFile(path)) ? await open(path, "r") : null;
   } catch (error) {
     if (isMissing(error)) return null;
-    throw modelInvalid(path, "the file cannot be opened; check its permissions.", error);
+    throw modelInvalid(
+      path,
+      "the file cannot be opened; check the link or its permissions.",
+      error,
+    );
   }
+  if (opened === null) throw modelInvalid(path, notPlain);
+  const handle = opened;
   try {
     const { size } = await handle.stat();
     const prefix = await readBytes(handle, 0, Math.min(8, size), path);
@@ -102,14 +108,23 @@ async function openShards(indexText: string, dir: string, label: string): Promis
   };
 }
 
+const notPlain = "this is not a plain file; put the file itself there.";
+
+/** Opening a named pipe would wait for ever, and not even a signal would end the process. */
+async function isPlainFile(path: string): Promise<boolean> {
+  return (await stat(path)).isFile();
+}
+
 /** A text file of a model folder; null when it does not exist. */
 async function readFolderText(dir: string, file: string): Promise<string | null> {
+  const path = join(dir, file);
   try {
-    return await readFile(join(dir, file), "utf8");
+    if (await isPlainFile(path)) return await readFile(path, "utf8");
   } catch (error) {
     if (isMissing(error)) return null;
-    throw modelInvalid(join(dir, file), "the file cannot be read; check its permissions.", error);
+    throw modelInvalid(path, "the file cannot be read; check the link or its permissions.", error);
   }
+  throw modelInvalid(path, notPlain);
 }
 
 /** Opens the weights of a Hugging Face folder, single file or sharded. @throws {GimbalError} `model-invalid`. */
