@@ -5,14 +5,18 @@
  * never share a member, whatever the seeds.
  */
 import { hashToSeed, type Task } from "@gimbal-rl/core";
+import { hiddenTestIdentity } from "./hidden-cases.js";
 import type { DeskFamily, DeskMember } from "./member.js";
 
 /** `demonstration`: expert runs for SFT. `pivot`: expert runs that the policy never sees in SFT. */
 export type DeskSplit = Task["split"];
 
-/** The identity of a member: its family and its parameters, as JSON with sorted keys. */
+/** The identity of a member: its family and its parameters, as JSON with sorted keys; how its tests are written is no part. */
 export function memberKey(family: DeskFamily, member: DeskMember): string {
-  return JSON.stringify([family.name, member], (_, value: unknown) =>
+  const gradingFiles = Object.fromEntries(
+    Object.entries(member.gradingFiles).map(([path, text]) => [path, hiddenTestIdentity(text)]),
+  );
+  return JSON.stringify([family.name, { ...member, gradingFiles }], (_, value: unknown) =>
     typeof value === "object" && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,

@@ -152,4 +152,18 @@ describe("splits", { timeout: 30_000 }, () => {
       /at most 100000/,
     );
   });
+
+  it("keep their ids however graders are written: demonstrations and seeds hang on them", () => {
+    const ids = createDeskTasks({ split: "train", seed: 1, count: 8 }).map(({ taskId }) => taskId);
+    expect(ids).toEqual([
+      "desk/train/fix-operator/debeec2014015113",
+      "desk/train/rename-function/fef259ff0fc8d6d8",
+      "desk/train/move-value/c3372a590ade5551",
+      "desk/train/answer-log/63347d53ba10a94c",
+      "desk/train/change-setting/36f73c4255ff3386",
+      "desk/train/revert-change/9b094ecbc9778f33",
+      "desk/train/bump-port/2803e9a4fbbcec0c",
+      "desk/train/fix-operator/23d707c722783d4d",
+    ]);
+  });
 });
